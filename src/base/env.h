@@ -1,0 +1,54 @@
+// Every file call of the project goes through an Env, so that tests can make them fail.
+//
+// Functions throw Error(kIo) that names the path, the call and the system's reason. Env objects are
+// safe from several threads; a file object belongs to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+// Bytes in order, from a file, a pipe or standard input.
+class SequentialFile {
+ public:
+  virtual ~SequentialFile() = default;
+  // Reads up to `size` bytes; 0 only at the end.
+  virtual size_t Read(void* buffer, size_t size) = 0;
+};
+
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual void Append(std::string_view data) = 0;
+  // Makes the bytes durable and closes. Without it the file is left incomplete.
+  virtual void Close() = 0;
+};
+
+class Env {
+ public:
+  virtual ~Env() = default;
+  // "-" is standard input.
+  virtual std::unique_ptr<SequentialFile> OpenForRead(const std::string& path) = 0;
+  // Created or emptied.
+  virtual std::unique_ptr<WritableFile> OpenForWrite(const std::string& path) = 0;
+  virtual void Rename(const std::string& from, const std::string& to) = 0;
+  virtual void Remove(const std::string& path) = 0;
+  virtual bool Exists(const std::string& path) = 0;
+  virtual int64_t FileSize(const std::string& path) = 0;  // -1 where unknown (a pipe)
+  // Paths that match a shell pattern, sorted; a path without wildcards is returned as it is.
+  virtual std::vector<std::string> Glob(const std::string& pattern) = 0;
+};
+
+// The operating system's files.
+Env& PosixEnv();
+
+// Writes `contents` so that `path` holds either its old or its new contents, never a part.
+void WriteFileAtomically(Env& env, const std::string& path, std::string_view contents);
+std::string ReadWholeFile(Env& env, const std::string& path);
+
+}  // namespace terrace

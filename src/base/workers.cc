@@ -1,0 +1,76 @@
+#include "base/workers.h"
+
+#include <pthread.h>
+
+namespace terrace {
+
+void NameThisThread(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
+
+Workers::Workers(const std::string& name, int threads) {
+  for (int i = 1; i < threads; ++i) {
+    helpers_.emplace_back([this, name, i] {
+      NameThisThread(name + "-" + std::to_string(i));
+      HelperLoop(i);
+    });
+  }
+}
+
+Workers::~Workers() {
+  {
+    MutexLock lock(&mu_);
+    stop_ = true;
+    start_.NotifyAll();
+  }
+  helpers_.clear();  // joins
+}
+
+void Workers::Run(int64_t tasks, const std::function<void(int64_t, int)>& f) {
+  {
+    MutexLock lock(&mu_);
+    task_ = &f;
+    tasks_ = tasks;
+    next_.store(0, std::memory_order_relaxed);
+    error_ = nullptr;
+    if (tasks > 1) {
+      running_ = static_cast<int>(helpers_.size());
+      ++round_;
+      start_.NotifyAll();
+    }
+  }
+  TakeTasks(0);
+  MutexLock lock(&mu_);
+  while (running_ > 0) done_.Wait(&mu_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Workers::HelperLoop(int worker) {
+  uint64_t seen = 0;
+  for (;;) {
+    {
+      MutexLock lock(&mu_);
+      while (round_ == seen && !stop_) start_.Wait(&mu_);
+      if (stop_) return;
+      seen = round_;
+    }
+    TakeTasks(worker);
+    MutexLock lock(&mu_);
+    if (--running_ == 0) done_.NotifyOne();
+  }
+}
+
+void Workers::TakeTasks(int worker) {
+  for (;;) {
+    const int64_t task = next_.fetch_add(1, std::memory_order_relaxed);
+    if (task >= tasks_) return;
+    try {
+      (*task_)(task, worker);
+    } catch (...) {
+      MutexLock lock(&mu_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+}
+
+}  // namespace terrace

@@ -1,0 +1,20 @@
+// The `terrace` command: one function a subcommand.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace terrace {
+
+// Parses the command line, runs the command, prints errors. Returns the exit code: 0 done, 1 failed
+// at run time, 2 wrong usage or config.
+int RunCommandLine(int argc, char** argv);
+
+// Each adds its subcommand to `app`, with a callback that runs it.
+void AddTrainCommand(CLI::App& app);
+void AddDataCommand(CLI::App& app);
+
+}  // namespace terrace

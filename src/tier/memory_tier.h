@@ -1,0 +1,48 @@
+// Rows of one table in memory: an arena of fixed-size rows and an index from key to position.
+//
+// Position 0 is the default row, all zero. Positions are handed out in the order keys are first
+// seen, and stay. The arena is one reserved range of addresses: rows never move.
+// Threads: one thread calls the non-const functions; others may at the same time read and write rows
+// at positions they were handed. Throws Error when memory runs out.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "table/schema.h"
+#include "tier/key_index.h"
+#include "tier/row_arena.h"
+
+namespace terrace {
+
+class MemoryTier {
+ public:
+  explicit MemoryTier(const TableSchema& schema);
+
+  const TableSchema& schema() const { return schema_; }
+  int64_t rows() const { return rows_; }  // without the default row
+  std::byte* base() { return arena_.data(); }
+  const std::byte* row(uint32_t position) const {
+    return arena_.data() + position * schema_.layout.stride;
+  }
+  uint64_t key(uint32_t position) const { return keys_[position]; }
+
+  // Position of each key; keys not seen before get a row (initialised). Keys are distinct.
+  void FindOrCreate(std::span<const uint64_t> keys, std::span<uint32_t> positions);
+  // Position of each key, 0 where absent.
+  void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
+
+  int64_t arena_bytes() const;  // rows
+  int64_t index_bytes() const;  // index and keys
+
+ private:
+  const TableSchema schema_;
+  RowArena arena_;
+  KeyIndex index_;
+  RowArena key_arena_;
+  uint64_t* keys_ = nullptr;  // [position], in key_arena_
+  int64_t rows_ = 0;
+};
+
+}  // namespace terrace
