@@ -58,9 +58,8 @@ class ConfigVisitor {
   void Map(const char* name, std::map<std::string, T>* value, const char* doc) {
     std::vector<std::string> keys;
     for (const auto& [key, unused] : *value) keys.push_back(key);
-    NamedTables(name, keys, doc, [value](const std::string& key, ConfigVisitor& v) {
-      (*value)[key].Visit(v);
-    });
+    NamedTables(name, keys, doc,
+                [value](const std::string& key, ConfigVisitor& v) { (*value)[key].Visit(v); });
   }
   // A list whose elements are tables, or strings that stand for {name = "..."}. T has Visit and a
   // member `std::string name`.
@@ -81,9 +80,9 @@ class ConfigVisitor {
                       const char* doc) = 0;
   virtual void SubTable(const char* name, const char* doc,
                         const std::function<void(ConfigVisitor&)>& fields) = 0;
-  virtual void NamedTables(const char* name, const std::vector<std::string>& present,
-                           const char* doc,
-                           const std::function<void(const std::string&, ConfigVisitor&)>& fields) = 0;
+  virtual void NamedTables(
+      const char* name, const std::vector<std::string>& present, const char* doc,
+      const std::function<void(const std::string&, ConfigVisitor&)>& fields) = 0;
   virtual void Elements(const char* name, size_t present, const char* doc,
                         const ElementFn& element) = 0;
 };

@@ -28,12 +28,12 @@ IsaLevel ChooseIsa() {
   for (IsaLevel level : {IsaLevel::kBaseline, IsaLevel::kAvx2, IsaLevel::kAvx512}) {
     if (IsaName(level) != wanted) continue;
     if (level > best)
-      throw Error(ErrorCode::kUsage, std::string("TERRACE_ISA=") + wanted +
-                                         ": this CPU has only " + std::string(IsaName(best)));
+      throw Error(ErrorCode::kUsage, std::string("TERRACE_ISA=") + wanted + ": this CPU has only " +
+                                         std::string(IsaName(best)));
     return level;
   }
-  throw Error(ErrorCode::kUsage, std::string("TERRACE_ISA=") + wanted +
-                                     ": expected baseline, avx2 or avx512");
+  throw Error(ErrorCode::kUsage,
+              std::string("TERRACE_ISA=") + wanted + ": expected baseline, avx2 or avx512");
 }
 
 }  // namespace
@@ -45,9 +45,12 @@ IsaLevel CurrentIsa() {
 
 std::string_view IsaName(IsaLevel level) {
   switch (level) {
-    case IsaLevel::kBaseline: return "baseline";
-    case IsaLevel::kAvx2: return "avx2";
-    case IsaLevel::kAvx512: return "avx512";
+    case IsaLevel::kBaseline:
+      return "baseline";
+    case IsaLevel::kAvx2:
+      return "avx2";
+    case IsaLevel::kAvx512:
+      return "avx512";
   }
   return "?";
 }

@@ -19,9 +19,12 @@ template <typename T>
 const T& DispatchIsa(const T& baseline, [[maybe_unused]] const T& avx2,
                      [[maybe_unused]] const T& avx512) {
   switch (CurrentIsa()) {
-    case IsaLevel::kAvx512: return avx512;
-    case IsaLevel::kAvx2: return avx2;
-    case IsaLevel::kBaseline: break;
+    case IsaLevel::kAvx512:
+      return avx512;
+    case IsaLevel::kAvx2:
+      return avx2;
+    case IsaLevel::kBaseline:
+      break;
   }
   return baseline;
 }
@@ -31,14 +34,22 @@ const T& DispatchIsa(const T& baseline, [[maybe_unused]] const T& avx2,
 // TERRACE_DECLARE_ISA_TABLE(Type, kName): declares isa_<level>::kName for every level.
 // TERRACE_ISA_TABLE(kName): the one of this CPU.
 #if defined(TERRACE_HAVE_X86_ISA)
-#define TERRACE_DECLARE_ISA_TABLE(Type, name)     \
-  namespace isa_baseline { extern const Type name; } \
-  namespace isa_avx2 { extern const Type name; }     \
-  namespace isa_avx512 { extern const Type name; }
+#define TERRACE_DECLARE_ISA_TABLE(Type, name) \
+  namespace isa_baseline {                    \
+  extern const Type name;                     \
+  }                                           \
+  namespace isa_avx2 {                        \
+  extern const Type name;                     \
+  }                                           \
+  namespace isa_avx512 {                      \
+  extern const Type name;                     \
+  }
 #define TERRACE_ISA_TABLE(name) \
   ::terrace::DispatchIsa(isa_baseline::name, isa_avx2::name, isa_avx512::name)
 #else
 #define TERRACE_DECLARE_ISA_TABLE(Type, name) \
-  namespace isa_baseline { extern const Type name; }
+  namespace isa_baseline {                    \
+  extern const Type name;                     \
+  }
 #define TERRACE_ISA_TABLE(name) (isa_baseline::name)
 #endif

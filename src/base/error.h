@@ -32,8 +32,8 @@ class Error : public std::runtime_error {
 
 }  // namespace terrace
 
-#define TERRACE_CHECK(condition)                                       \
-  do {                                                                 \
-    if (!(condition)) [[unlikely]]                                     \
-      ::terrace::CheckFailed(#condition, __FILE__, __LINE__);          \
+#define TERRACE_CHECK(condition)                              \
+  do {                                                        \
+    if (!(condition)) [[unlikely]]                            \
+      ::terrace::CheckFailed(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -1,8 +1,8 @@
 // The one shape of every sum over the examples of a batch.
 //
-// A batch is cut into slices of equal length (the last may be shorter); within a slice a sum runs in
-// example order; slices are joined by a binary tree: (0+1), (2+3), then their sums, and so on. An
-// absent slice is skipped. Whoever computes a slice, the result has the same bits.
+// A batch is cut into slices of equal length (the last may be shorter); within a slice a sum runs
+// in example order; slices are joined by a binary tree: (0+1), (2+3), then their sums, and so on.
+// An absent slice is skipped. Whoever computes a slice, the result has the same bits.
 #pragma once
 
 #include <algorithm>
