@@ -26,7 +26,8 @@ class BucketedAuc {
   std::vector<double> negatives_;
 };
 
-// Mean AUC of the groups, weighted by their examples; groups with one class only are left out.
+// Mean AUC of the groups, weighted by their examples (the sum of their weights); groups with one
+// class only are left out. NaN if none is left.
 struct GroupAuc {
   double value = 0;
   int64_t groups = 0;          // that counted
@@ -35,9 +36,10 @@ struct GroupAuc {
 GroupAuc ComputeGroupAuc(std::span<const float> scores, std::span<const float> labels,
                          std::span<const float> weights, std::span<const uint64_t> groups);
 
+// NaN stands for what the examples do not define (no examples, one class only).
 struct Metrics {
   int64_t examples = 0;
-  double auc = 0;            // exact, or bucketed where there were more than the limit of examples
+  double auc = 0;  // exact, or bucketed where there were more than the limit of examples
   bool auc_exact = true;
   double auc_bucketed = 0;
   double logloss = 0;
@@ -53,8 +55,9 @@ struct Metrics {
 // Collects predictions and computes everything at the end. One thread.
 class MetricsCollector {
  public:
-  // Beyond exact_limit examples only streaming metrics are kept (bucketed AUC; no GAUC).
+  // Beyond exact_limit examples only streaming metrics are kept (bucketed AUCs; no GAUC).
   explicit MetricsCollector(int64_t exact_limit) : exact_limit_(exact_limit) {}
+  // weights, group_ids and truth: for every example, or empty in every call.
   void Add(std::span<const float> probabilities, std::span<const float> labels,
            std::span<const float> weights, std::span<const uint64_t> group_ids,
            std::span<const float> truth, double loss_sum);
@@ -69,6 +72,8 @@ class MetricsCollector {
   double label_sum_ = 0;       // weighted
   double prediction_sum_ = 0;  // weighted
   BucketedAuc bucketed_;
+  bool has_truth_ = false;
+  BucketedAuc bucketed_truth_;
   std::vector<float> scores_, labels_, weights_, truth_;
   std::vector<uint64_t> group_ids_;
 };
