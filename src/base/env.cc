@@ -128,20 +128,30 @@ Env& PosixEnv() {
   return env;
 }
 
-void WriteFileAtomically(Env& env, const std::string& path, std::string_view contents) {
-  const std::string temporary = fmt::format("{}.tmp{}", path, getpid());
-  std::unique_ptr<WritableFile> file = env.OpenForWrite(temporary);
+AtomicFile::AtomicFile(Env& env, const std::string& path)
+    : env_(env),
+      path_(path),
+      temporary_(fmt::format("{}.tmp{}", path, getpid())),
+      file_(env.OpenForWrite(temporary_)) {}
+
+AtomicFile::~AtomicFile() {
+  if (committed_) return;
   try {
-    file->Append(contents);
-    file->Close();
-    env.Rename(temporary, path);
-  } catch (...) {
-    try {
-      env.Remove(temporary);
-    } catch (const Error&) {  // the first failure is the one to report
-    }
-    throw;
+    env_.Remove(temporary_);
+  } catch (const Error&) {  // the failure that led here is the one to report
   }
+}
+
+void AtomicFile::Commit() {
+  file_->Close();
+  env_.Rename(temporary_, path_);
+  committed_ = true;
+}
+
+void WriteFileAtomically(Env& env, const std::string& path, std::string_view contents) {
+  AtomicFile file(env, path);
+  file.Append(contents);
+  file.Commit();
 }
 
 std::string ReadWholeFile(Env& env, const std::string& path) {

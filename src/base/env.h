@@ -47,6 +47,25 @@ class Env {
 // The operating system's files.
 Env& PosixEnv();
 
+// A file that appears under its name whole or not at all: written beside it, renamed by Commit.
+class AtomicFile {
+ public:
+  AtomicFile(Env& env, const std::string& path);
+  ~AtomicFile();  // without Commit: nothing is left
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void Append(std::string_view data) { file_->Append(data); }
+  void Commit();
+
+ private:
+  Env& env_;
+  const std::string path_;
+  const std::string temporary_;
+  std::unique_ptr<WritableFile> file_;
+  bool committed_ = false;
+};
+
 // Writes `contents` so that `path` holds either its old or its new contents, never a part.
 void WriteFileAtomically(Env& env, const std::string& path, std::string_view contents);
 std::string ReadWholeFile(Env& env, const std::string& path);

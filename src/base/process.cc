@@ -1,0 +1,41 @@
+#include "base/process.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <thread>
+
+namespace terrace {
+namespace {
+
+std::atomic<bool> stop_requested{false};  // set by the handler, read by work loops
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void HandleStopSignal(int signal_number) {
+  stop_requested.store(true, std::memory_order_relaxed);
+  std::signal(signal_number, SIG_DFL);
+}
+
+}  // namespace
+
+int64_t PeakRssBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+const std::atomic<bool>& StopOnSignals() {
+  std::signal(SIGINT, HandleStopSignal);
+  std::signal(SIGTERM, HandleStopSignal);
+  return stop_requested;
+}
+
+int AvailableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+}  // namespace terrace

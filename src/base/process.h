@@ -1,0 +1,18 @@
+// This process: its memory, and the user's wish to stop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace terrace {
+
+int64_t PeakRssBytes();
+
+// From now on the first SIGINT or SIGTERM sets the flag and the second one ends the process as
+// usual. The flag is for work loops to look at between batches.
+const std::atomic<bool>& StopOnSignals();
+
+// Cores this process may use.
+int AvailableCores();
+
+}  // namespace terrace

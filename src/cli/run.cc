@@ -1,0 +1,52 @@
+// The command line's entry, and the one place where errors become messages and exit codes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <new>
+
+#include "base/error.h"
+#include "cli/commands.h"
+
+namespace terrace {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+constexpr const char* kHelp =
+    R"(Terrace trains click-through-rate models whose embedding tables are larger than memory.
+
+Start with:
+  terrace data gen clicks.tsv --examples 100000       make some data
+  terrace data info clicks.tsv                        look at it
+  terrace train CONFIG.toml                           train and evaluate
+
+Exit codes: 0 done, 1 failed at run time, 2 wrong usage or config.)";
+
+int Report(const Error& error) {
+  fmt::print(stderr, "terrace: {}\n", error.what());
+  return error.code() == ErrorCode::kUsage ? kWrongUsage : kFailed;
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, char** argv) {
+  CLI::App app(kHelp, "terrace");
+  app.set_version_flag("--version", "terrace " TERRACE_VERSION);
+  app.require_subcommand(1);
+  AddTrainCommand(app);
+  AddDataCommand(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : kWrongUsage;
+  } catch (const Error& e) {
+    return Report(e);
+  } catch (const std::bad_alloc&) {
+    return Report(
+        Error(ErrorCode::kIo, "out of memory; use smaller tables or a smaller train.batch"));
+  }
+  return 0;
+}
+
+}  // namespace terrace

@@ -1,0 +1,39 @@
+// Everything that training changes: the rows of all tables, and the dense parameters with their
+// optimizer's state.
+//
+// Rows are written by the train stage, at positions that the plan stage handed out; the tiers'
+// indexes belong to the plan stage. The rest belongs to the train stage.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/features.h"
+#include "device/device.h"
+#include "model/model.h"
+#include "tier/memory_tier.h"
+#include "train/run_config.h"
+
+namespace terrace {
+
+struct ModelState {
+  ModelState(const RunConfig& config, const FeatureSpec& spec, Device* device);
+
+  // A hash of every row (weights and optimizer state) and of the dense part with its optimizer: the
+  // same for the same model, wherever rows live. 32 hex digits.
+  std::string Digest() const;
+  int64_t rows() const;
+
+  std::unique_ptr<Model> model;
+  std::vector<std::unique_ptr<MemoryTier>> tables;  // by key group
+  Buffer<float> params;
+  Buffer<float> dense_state;  // [state_per_param][param_count]
+
+  // Where each key group's vectors stand in the model's input.
+  std::vector<int64_t> group_column;
+  // For each group: which of its slots pool by mean.
+  std::vector<std::vector<uint8_t>> mean_slots;
+};
+
+}  // namespace terrace

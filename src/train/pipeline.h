@@ -1,0 +1,111 @@
+// The stages before training: `read` makes batches, `plan` finds their rows. One thread each, with
+// bounded queues between them; the caller is the `train` stage.
+//
+// Evaluation batches travel the same way, in stream order: a test key is looked up exactly between
+// the training batches before and after it, so results do not depend on how far ahead the stages
+// run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/mutex.h"
+#include "base/queue.h"
+#include "data/open_data.h"
+#include "tier/planner.h"
+#include "train/model_state.h"
+#include "train/run_config.h"
+
+namespace terrace {
+
+struct WorkItem {
+  enum class Kind {
+    kTrain,
+    kEval,
+    kEvalEnd,  // no batch: the evaluation is complete
+  };
+  Kind kind = Kind::kTrain;
+  bool last_eval = false;  // of the run
+  int64_t step = 0;        // training batches up to here, this one included
+  int64_t epoch = 0;
+  double progress = -1;  // of the whole run's input, 0..1; -1: unknown
+  Batch batch;
+  std::vector<TablePlan> plans;
+};
+
+class Pipeline {
+ public:
+  // Starts the stages. Everything passed outlives the pipeline. `stop` is looked at between
+  // batches: once set, no more training batches are read, those under way are still delivered.
+  Pipeline(Env& env, const RunConfig& config, const FeatureSpec& spec, ModelState* state,
+           const std::atomic<bool>& stop);
+  // Cancels what is under way and joins.
+  ~Pipeline();
+
+  // The next item in order; null at the end. Rethrows what a stage threw.
+  std::unique_ptr<WorkItem> Next();
+  // Gives an item back, so that its memory is used again.
+  void Recycle(std::unique_ptr<WorkItem> item);
+  // With eval.early_stopping the read stage waits after each evaluation for this word.
+  void Continue(bool go_on);
+
+  // After Next returned null.
+  const StageTime& read_time() const { return read_time_; }
+  const StageTime& plan_time() const { return plan_time_; }
+  int64_t skipped_rows() const { return skipped_rows_; }
+  int64_t lookups() const { return lookups_; }             // distinct keys of training batches
+  int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
+  int64_t items() const { return max_items_; }             // that may exist at once
+
+ private:
+  using ItemQueue = BoundedQueue<std::unique_ptr<WorkItem>>;
+
+  void ReadLoop();
+  bool ReadEpoch(int64_t epoch);
+  bool ReadEvaluation(int64_t epoch, bool last);
+  bool Emit(std::unique_ptr<WorkItem> item);
+  std::unique_ptr<WorkItem> NewItem();
+  void PlanLoop();
+  void PlanItem(WorkItem* item);
+  void Fail() EXCLUDES(mu_);
+  void CancelAll();
+
+  Env& env_;
+  const RunConfig& config_;
+  const FeatureSpec& spec_;
+  ModelState& state_;
+  const std::atomic<bool>& stop_;
+  const bool has_test_;
+  const int64_t max_items_;
+  std::vector<Planner> planners_;  // by key group; of the plan thread
+
+  ItemQueue read_queue_;
+  ItemQueue plan_queue_;
+  ItemQueue free_items_;
+  BoundedQueue<bool> verdicts_;
+
+  // Of the read thread, then readable after the end.
+  StageTime read_time_;
+  int64_t steps_read_ = 0;
+  int64_t skipped_rows_ = 0;
+  int64_t items_made_ = 0;
+  // Of the plan thread, then readable after the end.
+  StageTime plan_time_;
+  int64_t lookups_ = 0;
+  int64_t item_bytes_ = 0;
+
+  Mutex mu_;
+  std::exception_ptr error_ GUARDED_BY(mu_);
+
+  std::jthread read_thread_;
+  std::jthread plan_thread_;
+};
+
+}  // namespace terrace

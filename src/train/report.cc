@@ -1,0 +1,154 @@
+#include "train/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/cpu.h"
+#include "base/text.h"
+
+namespace terrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN: a metric that does not exist is null.
+Json Number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+
+double PerSecond(int64_t n, double seconds) {
+  return seconds > 0 ? static_cast<double>(n) / seconds : 0;
+}
+
+void AddMetrics(const Metrics& m, Json* json) {
+  (*json)["auc"] = Number(m.auc);
+  (*json)["auc_exact"] = m.auc_exact;
+  (*json)["auc_bucketed"] = Number(m.auc_bucketed);
+  (*json)["logloss"] = Number(m.logloss);
+  (*json)["normalized_entropy"] = Number(m.normalized_entropy);
+  (*json)["copc"] = Number(m.copc);
+  (*json)["label_rate"] = Number(m.label_rate);
+  if (m.has_gauc) {
+    (*json)["gauc"] = Number(m.gauc.value);
+    (*json)["gauc_groups"] = m.gauc.groups;
+    (*json)["gauc_skipped_groups"] = m.gauc.skipped_groups;
+  }
+  if (m.has_best_auc) (*json)["best_auc"] = Number(m.best_auc);
+}
+
+const char* KindName(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kLr:
+      return "lr";
+    case ModelKind::kFm:
+      return "fm";
+    case ModelKind::kWideDeep:
+      return "widedeep";
+    case ModelKind::kDeepFm:
+      return "deepfm";
+    case ModelKind::kDcnV2:
+      return "dcnv2";
+    case ModelKind::kDlrm:
+      return "dlrm";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string SummaryJson(const RunConfig& config, const RunReport& report) {
+  Json json;
+  json["model"] = KindName(config.model.kind);
+  json["seed"] = config.seed;
+  json["model_digest"] = report.model_digest;
+  if (!report.evaluations.empty()) {
+    const Evaluation& last = report.evaluations.back();
+    AddMetrics(last.metrics, &json);
+    json["test_examples"] = last.metrics.examples;
+  }
+  json["train_loss"] = Number(report.train_loss);
+  json["train_auc"] = Number(report.train_auc);
+  json["examples"] = report.examples;
+  json["batches"] = report.batches;
+  json["epochs"] = report.epochs;
+  json["interrupted"] = report.interrupted;
+  json["stopped_early"] = report.stopped_early;
+  json["skipped_rows"] = report.skipped_rows;
+  json["seconds"] = report.seconds;
+  json["train_seconds"] = report.train_seconds;
+  json["examples_per_second"] = PerSecond(report.examples, report.train_seconds);
+  json["threads"] = report.threads;
+  json["isa"] = IsaName(CurrentIsa());
+  for (const StageReport& stage : report.stages)
+    json["stages"][stage.name] = {{"busy", stage.time.busy},
+                                  {"wait_input", stage.time.wait_input},
+                                  {"wait_output", stage.time.wait_output}};
+  json["bottleneck"] = report.bottleneck;
+  json["advice"] = report.advice;
+  json["tiers"]["memory"] = {{"rows", report.rows},
+                             {"hits", report.row_lookups - report.rows_created},
+                             {"misses", report.rows_created},
+                             {"bytes", report.arena_bytes + report.index_bytes},
+                             {"arena_bytes", report.arena_bytes},
+                             {"index_bytes", report.index_bytes}};
+  json["queue_bytes"] = report.queue_bytes;
+  json["scratch_bytes"] = report.scratch_bytes;
+  json["dense_params"] = report.dense_params;
+  json["peak_rss"] = report.peak_rss;
+  for (const Evaluation& e : report.evaluations) {
+    Json one = {{"step", e.step}, {"epoch", e.epoch}, {"seconds", e.seconds}};
+    AddMetrics(e.metrics, &one);
+    json["evaluations"].push_back(one);
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string ReportTable(const RunConfig& config, const RunReport& report) {
+  std::string out = "\n";
+  TextTable result({KindName(config.model.kind), ""});
+  if (!report.evaluations.empty()) {
+    const Metrics& m = report.evaluations.back().metrics;
+    result.AddRow({"test AUC", fmt::format("{:.5f}{}", m.auc, m.auc_exact ? "" : " (bucketed)")});
+    if (m.has_best_auc) result.AddRow({"best possible AUC", fmt::format("{:.5f}", m.best_auc)});
+    if (m.has_gauc)
+      result.AddRow({"GAUC", fmt::format("{:.5f} over {} groups", m.gauc.value, m.gauc.groups)});
+    result.AddRow({"log loss", fmt::format("{:.5f}", m.logloss)});
+    result.AddRow({"normalized entropy", fmt::format("{:.5f}", m.normalized_entropy)});
+    result.AddRow({"COPC (clicks / predicted)", fmt::format("{:.4f}", m.copc)});
+    result.AddRow({"test examples", ShortCount(static_cast<double>(m.examples))});
+  }
+  result.AddRow({"train loss, AUC", fmt::format("{:.5f}, {:.5f} (last epoch, before update)",
+                                                report.train_loss, report.train_auc)});
+  result.AddRow(
+      {"trained", fmt::format("{} examples, {} batches, {} epoch{}{}",
+                              ShortCount(static_cast<double>(report.examples)), report.batches,
+                              report.epochs, report.epochs == 1 ? "" : "s",
+                              report.interrupted     ? " (interrupted)"
+                              : report.stopped_early ? " (stopped early)"
+                                                     : "")});
+  if (report.skipped_rows > 0)
+    result.AddRow({"bad rows skipped", ShortCount(static_cast<double>(report.skipped_rows))});
+  result.AddRow({"speed", fmt::format("{} examples/s, {} threads, {} in all",
+                                      ShortCount(PerSecond(report.examples, report.train_seconds)),
+                                      report.threads, ShortSeconds(report.seconds))});
+  result.AddRow(
+      {"rows", fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
+                           ShortBytes(static_cast<double>(report.arena_bytes)),
+                           ShortBytes(static_cast<double>(report.index_bytes)))});
+  result.AddRow({"dense parameters", ShortCount(static_cast<double>(report.dense_params))});
+  result.AddRow({"peak memory", ShortBytes(static_cast<double>(report.peak_rss))});
+  result.AddRow({"model digest", report.model_digest});
+  out += result.Render() + "\n";
+
+  TextTable stages({"stage", "busy", "waits for input", "waits for room", ""});
+  for (const StageReport& stage : report.stages)
+    stages.AddRow({stage.name, ShortSeconds(stage.time.busy), ShortSeconds(stage.time.wait_input),
+                   ShortSeconds(stage.time.wait_output),
+                   stage.name == report.bottleneck ? "<- bottleneck" : ""});
+  out += stages.Render();
+  if (!report.advice.empty())
+    out += fmt::format("{}-bound: {}\n", report.bottleneck, report.advice);
+  return out;
+}
+
+}  // namespace terrace

@@ -1,0 +1,116 @@
+#include "train/run_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace terrace {
+
+void ScheduleConfig::Visit(ConfigVisitor& v) {
+  v.Int("warmup", &warmup, {0}, "batches over which the learning rates grow from 0");
+  v.Enum("decay", &decay, {"none", "linear", "cosine", "exponential"},
+         "how the learning rates fall after the warm-up");
+  v.Int("decay_batches", &decay_batches, {0},
+        "linear, cosine: batches until final_factor; exponential: batches to halve");
+  v.Double("final_factor", &final_factor, {0, 1}, "the factor never falls below this");
+}
+
+void ScheduleConfig::Check() const {
+  if (decay != DecayKind::kNone && decay_batches == 0)
+    throw Error(
+        ErrorCode::kUsage,
+        "train.schedule.decay needs train.schedule.decay_batches: over how many batches the "
+        "learning rates fall");
+}
+
+double ScheduleConfig::Factor(int64_t step) const {
+  if (step <= warmup) return static_cast<double>(step) / static_cast<double>(warmup + 1);
+  if (decay == DecayKind::kNone) return 1;
+  const double passed = static_cast<double>(step - warmup) / static_cast<double>(decay_batches);
+  const double to_end = std::min(1.0, passed);
+  switch (decay) {
+    case DecayKind::kNone:
+      break;
+    case DecayKind::kLinear:
+      return 1 - (1 - final_factor) * to_end;
+    case DecayKind::kCosine:
+      return final_factor + (1 - final_factor) * 0.5 * (1 + std::cos(std::numbers::pi * to_end));
+    case DecayKind::kExponential:
+      return std::max(final_factor, std::exp2(-passed));
+  }
+  return 1;
+}
+
+void TrainConfig::Visit(ConfigVisitor& v) {
+  v.Int("batch", &batch, {1, 1 << 20}, "examples a batch");
+  v.Int("epochs", &epochs, {1}, "passes over the training data");
+  v.Int("threads", &threads, {0, 1024}, "threads that train; 0: one a core. Never changes results");
+  v.Int("slices", &slices, {1, 1024}, "fixed parts of a batch: the unit of work and of exact sums");
+  v.Int("queue", &queue, {1, 1024}, "batches that may wait between two stages");
+  v.Int("max_batches", &max_batches, {0}, "stop after so many batches; 0: no limit");
+  v.Table("schedule", &schedule, "Learning-rate schedule, of rows and dense part alike");
+}
+
+void EvalConfig::Visit(ConfigVisitor& v) {
+  v.Int("every", &every, {0}, "evaluate after every so many batches; 0: never within an epoch");
+  v.Bool("each_epoch", &each_epoch, "evaluate at the end of each epoch, not only of the run");
+  v.Int("early_stopping", &early_stopping, {0},
+        "stop after so many evaluations without a better AUC; 0: off");
+  v.Double("min_improvement", &min_improvement, {0, 1}, "of AUC, to count as better");
+  v.Int("exact_limit", &exact_limit, {0},
+        "test examples up to which AUC is exact and GAUC known; beyond it AUC is bucketed");
+}
+
+void RunConfig::Visit(ConfigVisitor& v) {
+  v.Int("seed", &seed, {0}, "of everything random: initial values, shuffle, dropout");
+  v.Table("data", &data, "Which files, and how columns become features");
+  v.Map("tables", &tables, "Rows of one layout: their size, optimizer and first value");
+  v.Table("model", &model, "The network");
+  v.Table("optimizer", &optimizer, "The optimizer of the dense part");
+  v.Table("train", &train, "The training loop");
+  v.Table("eval", &eval, "Evaluation on the test data");
+}
+
+void RunConfig::Complete() {
+  if (tables.empty()) tables["main"] = TableConfig{};
+  if (tables.size() == 1 && !tables.contains("main")) {
+    for (SlotConfig& slot : data.slots)
+      if (slot.table == SlotConfig{}.table) slot.table = tables.begin()->first;
+  }
+  const FeatureSpec spec = FeatureSpec::Resolve(data);
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : tables) names.push_back(name);
+  for (const Slot& slot : spec.slots) {
+    if (tables.contains(slot.config.table)) continue;
+    const std::string nearest = NearestName(slot.config.table, names);
+    throw Error(ErrorCode::kUsage,
+                fmt::format("slot `{}` uses table `{}`, which the config does not have{}",
+                            slot.config.name, slot.config.table,
+                            nearest.empty() ? fmt::format("; add [tables.{}]", slot.config.table)
+                                            : fmt::format("; did you mean `{}`?", nearest)));
+  }
+  for (const std::string& name : names) {
+    if (std::find(spec.group_names.begin(), spec.group_names.end(), name) == spec.group_names.end())
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("no slot uses [tables.{}]; remove it, or name it in a slot: "
+                              "slots = [{{name = \"...\", table = \"{}\"}}]",
+                              name, name));
+  }
+  if (data.format != DataFormat::kSynthetic && data.train.empty())
+    throw Error(ErrorCode::kUsage,
+                "data.train is empty; name the training files, e.g. --set data.train=train.tsv.gz");
+  train.schedule.Check();
+}
+
+RunConfig RunConfig::Read(const ConfigFile& file) {
+  RunConfig config;
+  file.Read([&](ConfigVisitor& v) { config.Visit(v); });
+  config.Complete();
+  return config;
+}
+
+}  // namespace terrace

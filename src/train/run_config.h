@@ -1,0 +1,71 @@
+// The whole config of a training run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/config.h"
+#include "data/data_config.h"
+#include "data/features.h"
+#include "model/dense_optimizer.h"
+#include "model/model.h"
+#include "table/schema.h"
+
+namespace terrace {
+
+enum class DecayKind { kNone, kLinear, kCosine, kExponential };
+
+// [train.schedule]: a factor on every learning rate, rows' and dense.
+struct ScheduleConfig {
+  int64_t warmup = 0;  // batches over which the factor grows from 0 to 1
+  DecayKind decay = DecayKind::kNone;
+  int64_t decay_batches = 0;  // linear, cosine: until `final`; exponential: to halve
+  double final_factor = 0;
+
+  void Visit(ConfigVisitor& v);
+  void Check() const;
+  // Factor of batch `step`, from 1.
+  double Factor(int64_t step) const;
+};
+
+struct TrainConfig {
+  int64_t batch = 4096;
+  int64_t epochs = 1;
+  int64_t threads = 0;      // 0: all cores
+  int64_t slices = 8;       // parts of a batch; changes the order of sums, never with the machine
+  int64_t queue = 4;        // batches between two stages
+  int64_t max_batches = 0;  // stop after so many; 0: no limit
+  ScheduleConfig schedule;
+
+  void Visit(ConfigVisitor& v);
+};
+
+struct EvalConfig {
+  int64_t every = 0;           // batches; 0: only at the ends of epochs
+  bool each_epoch = true;      // false: only every `every` batches and at the end of the run
+  int64_t early_stopping = 0;  // stop after so many evaluations without a better AUC; 0: off
+  double min_improvement = 0;  // of AUC, to count as better
+  int64_t exact_limit = 20'000'000;
+
+  void Visit(ConfigVisitor& v);
+};
+
+struct RunConfig {
+  int64_t seed = 1;
+  DataConfig data;
+  std::map<std::string, TableConfig> tables;
+  ModelConfig model;
+  DenseOptimizerConfig optimizer;
+  TrainConfig train;
+  EvalConfig eval;
+
+  void Visit(ConfigVisitor& v);
+
+  // Fills in the table "main" if none is named and checks what crosses sections: slots' tables
+  // exist, every table is used, there is training data. Throws Error(kUsage).
+  void Complete();
+  static RunConfig Read(const ConfigFile& file);
+};
+
+}  // namespace terrace

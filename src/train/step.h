@@ -1,0 +1,72 @@
+// One training or evaluation step over a planned batch.
+//
+// Threads take slices of the batch for the net, then ranges of rows for the update. Sums follow the
+// slice tree, each row has one writer: the result does not depend on the number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/slice_tree.h"
+#include "base/workers.h"
+#include "data/batch.h"
+#include "tier/plan.h"
+#include "train/model_state.h"
+
+namespace terrace {
+
+class StepRunner {
+ public:
+  // All three outlive the runner.
+  StepRunner(const RunConfig& config, ModelState* state, Workers* workers);
+
+  // Forward, backward, update. `step` counts batches from 1. Returns the weighted sum of the log
+  // losses before the update. Throws Error(kNumeric), the model untouched, if that is not finite.
+  double Train(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step);
+  // Forward only.
+  double Evaluate(const Batch& batch, const std::vector<TablePlan>& plans);
+  // Of the last batch.
+  std::span<const float> probabilities() const {
+    return {probabilities_.data(), static_cast<size_t>(examples_)};
+  }
+  // Memory of activations and gradients.
+  int64_t scratch_bytes() const;
+
+ private:
+  // A range of one table's rows, or of the dense parameters (table == -1).
+  struct UpdateTask {
+    int table;
+    int64_t begin;
+    int64_t end;
+  };
+
+  double ForwardBackward(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step,
+                         bool training);
+  void RunSlice(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step,
+                bool training, int64_t slice, int worker);
+  void ListUpdates(const std::vector<TablePlan>& plans);
+  void UpdateTableRows(const TablePlan& plan, const UpdateTask& task, int64_t step, int worker);
+
+  const RunConfig& config_;
+  ModelState& state_;
+  Workers& workers_;
+  Device& device_;
+  const SliceShape shape_;
+
+  std::vector<Stream> streams_;                  // by worker
+  std::vector<std::unique_ptr<SliceRun>> runs_;  // by worker
+  std::vector<Buffer<float>> row_grads_;         // by worker: [kRowBlock, weights]
+  std::vector<Buffer<float>> logit_grads_;       // by worker: [slice length]
+  std::vector<Buffer<float>> param_grads_;       // by slice: [param_count]
+  Buffer<float> input_grad_;                     // [batch, embedding_width]
+  Buffer<float> linear_grad_;                    // [batch]
+  Buffer<float> probabilities_;                  // [batch]
+  std::vector<double> losses_;                   // by slice
+  std::vector<UpdateTask> updates_;
+  SliceJoin join_;
+  int64_t examples_ = 0;
+};
+
+}  // namespace terrace

@@ -1,0 +1,264 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "base/workers.h"
+#include "train/pipeline.h"
+#include "train/step.h"
+
+namespace terrace {
+namespace {
+
+// Buckets of the AUC in the progress line: small, so that it stays in the cache.
+constexpr int64_t kProgressBuckets = 4096;
+
+// Loss and AUC of the training examples since the start of an epoch, each before its update.
+class RunningTrainMetrics {
+ public:
+  void Add(const Batch& batch, std::span<const float> probabilities, double loss) {
+    auc_.Add(probabilities, batch.labels, batch.weights);
+    loss_ += loss;
+    if (batch.weights.empty()) {
+      weight_ += static_cast<double>(batch.examples);
+    } else {
+      for (float w : batch.weights) weight_ += w;
+    }
+  }
+  void Clear() {
+    auc_.Clear();
+    loss_ = weight_ = 0;
+  }
+  double loss() const { return loss_ / weight_; }
+  double auc() const { return auc_.Value(); }
+
+ private:
+  BucketedAuc auc_{kProgressBuckets};
+  double loss_ = 0;
+  double weight_ = 0;
+};
+
+// The train stage: owns the model and takes items from the pipeline until there are no more.
+class TrainStage {
+ public:
+  TrainStage(Env& env, const RunConfig& config, const RunOptions& options,
+             const std::atomic<bool>& stop)
+      : env_(env),
+        config_(config),
+        options_(options),
+        stop_(stop),
+        spec_(FeatureSpec::Resolve(config.data)),
+        workers_("train", static_cast<int>(config.train.threads > 0 ? config.train.threads
+                                                                    : AvailableCores())) {}
+
+  RunReport Run() {
+    MeasureDenseColumns(env_, config_.data, &spec_);
+    state_ = std::make_unique<ModelState>(config_, spec_, &CpuDevice());
+    step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
+    pipeline_ = std::make_unique<Pipeline>(env_, config_, spec_, state_.get(), stop_);
+    for (;;) {
+      std::unique_ptr<WorkItem> item;
+      {
+        ScopedSeconds wait(&time_.wait_input);
+        item = pipeline_->Next();
+      }
+      if (item == nullptr) break;
+      {
+        ScopedSeconds busy(&time_.busy);
+        Take(*item);
+      }
+      pipeline_->Recycle(std::move(item));
+    }
+    progress_.Clear();
+    report_.seconds = NowSeconds() - start_;
+    Finish();
+    return report_;
+  }
+
+ private:
+  void Take(const WorkItem& item) {
+    switch (item.kind) {
+      case WorkItem::Kind::kTrain:
+        return TakeTrain(item);
+      case WorkItem::Kind::kEval:
+        return TakeEval(item);
+      case WorkItem::Kind::kEvalEnd:
+        return EndEvaluation(item);
+    }
+  }
+
+  void TakeTrain(const WorkItem& item) {
+    if (item.epoch != epoch_) {
+      running_.Clear();
+      epoch_ = item.epoch;
+    }
+    if (train_started_ == 0) train_started_ = NowSeconds();
+    const double loss = step_->Train(item.batch, item.plans, item.step);
+    running_.Add(item.batch, step_->probabilities(), loss);
+    report_.examples += item.batch.examples;
+    report_.batches = item.step;
+    report_.epochs = item.epoch + 1;
+    if (options_.show_progress && progress_.Due()) ShowProgress(item);
+  }
+
+  void TakeEval(const WorkItem& item) {
+    if (!collector_) {
+      collector_ = std::make_unique<MetricsCollector>(config_.eval.exact_limit);
+      const bool may_be_last = item.last_eval || config_.eval.early_stopping > 0;
+      if (may_be_last && !options_.predictions_path.empty())
+        predictions_ = std::make_unique<AtomicFile>(env_, options_.predictions_path);
+      eval_started_ = NowSeconds();
+    }
+    const double loss = step_->Evaluate(item.batch, item.plans);
+    const std::span<const float> p = step_->probabilities();
+    collector_->Add(p, item.batch.labels, item.batch.weights, item.batch.group_ids,
+                    item.batch.truth, loss);
+    if (predictions_ != nullptr) {
+      fmt::memory_buffer lines;
+      for (float score : p) fmt::format_to(std::back_inserter(lines), "{:.9g}\n", score);
+      predictions_->Append({lines.data(), lines.size()});
+    }
+    if (options_.show_progress && progress_.Due())
+      progress_.Show(fmt::format("epoch {}/{}  evaluating: {} examples", item.epoch + 1,
+                                 config_.train.epochs,
+                                 ShortCount(static_cast<double>(collector_->examples()))));
+  }
+
+  void EndEvaluation(const WorkItem& item) {
+    bool go_on = true;
+    if (collector_ == nullptr && !stop_.load(std::memory_order_relaxed))
+      throw Error(ErrorCode::kData, "the test data has no examples; check data.test");
+    if (collector_ != nullptr && !stop_.load(std::memory_order_relaxed)) {
+      Evaluation evaluation;
+      evaluation.step = item.step;
+      evaluation.epoch = item.epoch + 1;
+      evaluation.metrics = collector_->Compute();
+      evaluation.seconds = NowSeconds() - eval_started_;
+      eval_seconds_ += evaluation.seconds;
+      report_.evaluations.push_back(evaluation);
+      go_on = Improving();
+      if (options_.show_progress) ShowEvaluation(evaluation);
+      if (predictions_ != nullptr && (item.last_eval || !go_on)) predictions_->Commit();
+    }
+    collector_.reset();
+    predictions_.reset();
+    if (config_.eval.early_stopping > 0) pipeline_->Continue(go_on);
+    if (!go_on && !item.last_eval) report_.stopped_early = true;
+  }
+
+  // False when the last `early_stopping` evaluations brought no better AUC.
+  bool Improving() const {
+    if (config_.eval.early_stopping == 0) return true;
+    double best = -1;
+    int64_t since_best = 0;
+    for (const Evaluation& e : report_.evaluations) {
+      if (e.metrics.auc > best + config_.eval.min_improvement) {
+        best = e.metrics.auc;
+        since_best = 0;
+      } else {
+        ++since_best;
+      }
+    }
+    return since_best < config_.eval.early_stopping;
+  }
+
+  double TrainSeconds() const {
+    return train_started_ == 0 ? 0 : NowSeconds() - train_started_ - eval_seconds_;
+  }
+
+  void ShowProgress(const WorkItem& item) {
+    const double seconds = TrainSeconds();
+    std::string eta;
+    if (item.progress > 0.001)
+      eta = fmt::format("  ETA {}", ShortSeconds(seconds * (1 - item.progress) / item.progress));
+    progress_.Show(
+        fmt::format("epoch {}/{}{}  {} examples  {}/s  loss {:.4f}  AUC {:.4f}{}", item.epoch + 1,
+                    config_.train.epochs,
+                    item.progress >= 0 ? fmt::format("  {:3.0f} %", 100 * item.progress) : "",
+                    ShortCount(static_cast<double>(report_.examples)),
+                    ShortCount(static_cast<double>(report_.examples) / std::max(seconds, 1e-9)),
+                    running_.loss(), running_.auc(), eta));
+  }
+
+  void ShowEvaluation(const Evaluation& e) {
+    progress_.Clear();
+    fmt::print(stderr,
+               "epoch {:>2}  batch {:>7}  train loss {:.4f}  test AUC {:.4f}  log loss {:.4f}\n",
+               e.epoch, e.step, running_.loss(), e.metrics.auc, e.metrics.logloss);
+  }
+
+  void Finish() {
+    report_.interrupted = stop_.load(std::memory_order_relaxed);
+    report_.train_seconds =
+        train_started_ == 0 ? 0 : report_.seconds - (train_started_ - start_) - eval_seconds_;
+    report_.train_loss = running_.loss();
+    report_.train_auc = running_.auc();
+    report_.skipped_rows = pipeline_->skipped_rows();
+    report_.stages = {
+        {"read", pipeline_->read_time()}, {"plan", pipeline_->plan_time()}, {"train", time_}};
+    NameBottleneck();
+    report_.model_digest = state_->Digest();
+    report_.rows = state_->rows();
+    report_.rows_created = report_.rows;
+    report_.row_lookups = pipeline_->lookups();
+    for (const auto& table : state_->tables) {
+      report_.arena_bytes += table->arena_bytes();
+      report_.index_bytes += table->index_bytes();
+    }
+    report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
+    report_.scratch_bytes = step_->scratch_bytes();
+    report_.dense_params = state_->params.size();
+    report_.peak_rss = PeakRssBytes();
+    report_.threads = workers_.threads();
+  }
+
+  void NameBottleneck() {
+    const auto busiest = std::max_element(
+        report_.stages.begin(), report_.stages.end(),
+        [](const StageReport& a, const StageReport& b) { return a.time.busy < b.time.busy; });
+    report_.bottleneck = busiest->name;
+    if (time_.wait_input < 0.2 * report_.seconds) {
+      report_.bottleneck = "train";
+    } else if (busiest->name == "read") {
+      report_.advice = "raise data.threads, or split the input into plain (uncompressed) files";
+    } else if (busiest->name == "plan") {
+      report_.advice = "raise train.batch: planning cost falls with the share of repeated keys";
+    }
+  }
+
+  Env& env_;
+  const RunConfig& config_;
+  const RunOptions& options_;
+  const std::atomic<bool>& stop_;
+  FeatureSpec spec_;
+  Workers workers_;
+  std::unique_ptr<ModelState> state_;
+  std::unique_ptr<StepRunner> step_;
+  std::unique_ptr<Pipeline> pipeline_;
+
+  RunReport report_;
+  ProgressLine progress_;
+  StageTime time_;
+  RunningTrainMetrics running_;
+  int64_t epoch_ = 0;
+  const double start_ = NowSeconds();
+  double train_started_ = 0;
+  double eval_started_ = 0;
+  double eval_seconds_ = 0;
+  std::unique_ptr<MetricsCollector> collector_;
+  std::unique_ptr<AtomicFile> predictions_;
+};
+
+}  // namespace
+
+RunReport TrainModel(Env& env, const RunConfig& config, const RunOptions& options,
+                     const std::atomic<bool>& stop) {
+  return TrainStage(env, config, options, stop).Run();
+}
+
+}  // namespace terrace

@@ -1,0 +1,69 @@
+// Trains a model as a config says, evaluates it, and tells what happened.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "data/features.h"
+#include "model/metrics.h"
+#include "train/run_config.h"
+
+namespace terrace {
+
+struct Evaluation {
+  int64_t step = 0;   // batches trained
+  int64_t epoch = 0;  // from 1
+  double seconds = 0;
+  Metrics metrics;
+};
+
+struct StageReport {
+  std::string name;
+  StageTime time;
+};
+
+// What a run did; the summary and the table at the end are made from it.
+struct RunReport {
+  std::string model_digest;
+  bool interrupted = false;
+  bool stopped_early = false;
+  int64_t examples = 0;  // trained, all epochs
+  int64_t batches = 0;
+  int64_t epochs = 0;
+  double seconds = 0;        // from the first read to the end
+  double train_seconds = 0;  // without evaluations
+  double train_loss = 0;     // mean over the last epoch, each batch before its update
+  double train_auc = 0;      // the same, bucketed
+  int64_t skipped_rows = 0;
+  std::vector<Evaluation> evaluations;
+  std::vector<StageReport> stages;
+  std::string bottleneck;  // a stage's name
+  std::string advice;      // what to change, or empty
+  int64_t rows = 0;
+  int64_t row_lookups = 0;
+  int64_t rows_created = 0;
+  int64_t arena_bytes = 0;
+  int64_t index_bytes = 0;
+  int64_t queue_bytes = 0;
+  int64_t scratch_bytes = 0;
+  int64_t dense_params = 0;
+  int64_t peak_rss = 0;
+  int threads = 0;
+};
+
+struct RunOptions {
+  std::string predictions_path;  // scores of the last evaluation; empty: not written
+  bool show_progress = true;
+};
+
+// Runs until done, early stopped, or `stop` is set (then the batches under way are finished and
+// evaluation is skipped). Throws Error. The caller's thread is the train stage.
+RunReport TrainModel(Env& env, const RunConfig& config, const RunOptions& options,
+                     const std::atomic<bool>& stop);
+
+}  // namespace terrace
