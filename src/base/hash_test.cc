@@ -1,0 +1,58 @@
+#include "base/hash.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/random.h"
+
+namespace terrace {
+namespace {
+
+// Keys live in files: these values are part of the format.
+TEST(Hash, HasTheValuesThatFilesRelyOn) {
+  EXPECT_EQ(HashBytes("", 0), 0x2d06800538d394c2ULL);  // XXH3_64bits of nothing
+  EXPECT_EQ(Mix64(1), 0x5692161d100b05e5ULL);
+  EXPECT_EQ(Mix64(0), 0u);
+}
+
+TEST(Hash, DependsOnSeedAndEveryByte) {
+  EXPECT_NE(HashBytes("abc", 1), HashBytes("abc", 2));
+  EXPECT_NE(HashBytes("abc", 1), HashBytes("abd", 1));
+  EXPECT_NE(HashBytes(std::string_view("a\0b", 3), 1), HashBytes(std::string_view("a\0c", 3), 1));
+}
+
+TEST(Random, IsAPureFunctionWithDistinctStreams) {
+  std::set<uint64_t> seen;
+  for (uint64_t seed : {0, 1, 2})
+    for (uint64_t a = 0; a < 100; ++a)
+      for (uint64_t b = 0; b < 10; ++b) seen.insert(RandomBits(seed, a, b));
+  EXPECT_EQ(seen.size(), 3000u);
+  EXPECT_EQ(RandomBits(5, 6, 7), RandomBits(5, 6, 7));
+}
+
+TEST(Random, UnitFloatsAreUniform) {
+  RandomStream stream(1, 2);
+  double sum = 0;
+  double squares = 0;
+  const int n = 100000;
+  for (int i = 0; i < n; ++i) {
+    const float u = UnitFloat(stream.Next());
+    ASSERT_GE(u, 0.0f);
+    ASSERT_LT(u, 1.0f);
+    sum += u;
+    squares += u * u;
+  }
+  EXPECT_NEAR(sum / n, 0.5, 0.005);
+  EXPECT_NEAR(squares / n, 1.0 / 3, 0.005);
+}
+
+TEST(Random, BelowNCoversTheRange) {
+  RandomStream stream(3, 4);
+  std::vector<int> counts(7);
+  for (int i = 0; i < 70000; ++i) ++counts[BelowN(stream.Next(), 7)];
+  for (int c : counts) EXPECT_NEAR(c, 10000, 500);
+}
+
+}  // namespace
+}  // namespace terrace
