@@ -1,7 +1,9 @@
-// A device: where buffers live and kernels run. Now the CPU; another one adds a KernelTable.
+// A device: where buffers live and kernels run. Now the CPU; another one adds a subclass
+// with its own GEMM and its own table of kernels, and nothing outside src/device changes.
 //
-// A Stream is an order of work on a device. The CPU's stream runs each kernel at once on the calling
-// thread, so one stream belongs to one thread. Streams of one device may be used side by side.
+// A Stream is an order of work on a device. The CPU's stream runs each kernel at once on the
+// calling thread, so one stream belongs to one thread. Streams of one device may be used side by
+// side.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +11,25 @@
 #include <memory>
 #include <string>
 
+#include "device/matrix.h"
+
 namespace terrace {
+
+struct DenseKernels;  // device/dense_ops.h
+struct GemmArgs;      // device/gemm.h
+class Stream;
 
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // 64-byte aligned, zeroed. Throws Error(kIo) with the size when memory runs out.
+  // 64-byte aligned, zeroed; large ones on huge pages, untouched until used. Throws Error(kIo) with
+  // the size when memory runs out.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* data, size_t bytes) = 0;
+  // What runs behind the functions of gemm.h and dense_ops.h.
+  virtual void Gemm(Stream& stream, const GemmArgs& args) = 0;
+  virtual const DenseKernels& dense_kernels() const = 0;
 };
 
 // The CPU of this process. Also fixes the BLAS library to one thread a call.
@@ -38,7 +50,8 @@ class Buffer {
  public:
   Buffer() = default;
   Buffer(Device* device, int64_t size)
-      : device_(device), size_(size),
+      : device_(device),
+        size_(size),
         data_(size > 0 ? static_cast<T*>(device->Allocate(size * sizeof(T))) : nullptr) {}
   ~Buffer() { Reset(); }
   Buffer(Buffer&& other) noexcept { *this = static_cast<Buffer&&>(other); }
@@ -75,22 +88,5 @@ class Buffer {
   int64_t size_ = 0;
   T* data_ = nullptr;
 };
-
-// A row-major matrix that somebody else owns.
-template <typename T>
-struct MatrixView {
-  T* data = nullptr;
-  int64_t rows = 0;
-  int64_t cols = 0;
-  int64_t stride = 0;  // elements from a row to the next
-
-  T* row(int64_t i) const { return data + i * stride; }
-  MatrixView Columns(int64_t begin, int64_t count) const {
-    return {data + begin, rows, count, stride};
-  }
-  operator MatrixView<const T>() const { return {data, rows, cols, stride}; }
-};
-using Matrix = MatrixView<float>;
-using ConstMatrix = MatrixView<const float>;
 
 }  // namespace terrace
