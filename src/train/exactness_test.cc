@@ -1,0 +1,99 @@
+// Invariant: same seed, same data, same CPU kernels: bitwise equal model, whatever the threads.
+#include <gtest/gtest.h>
+
+#include "train/train_testing.h"
+
+namespace terrace {
+namespace {
+
+void ExpectSameRun(const RunReport& a, const RunReport& b) {
+  EXPECT_EQ(a.model_digest, b.model_digest);
+  ASSERT_EQ(a.evaluations.size(), b.evaluations.size());
+  for (size_t i = 0; i < a.evaluations.size(); ++i) {
+    EXPECT_EQ(a.evaluations[i].metrics.auc, b.evaluations[i].metrics.auc);
+    EXPECT_EQ(a.evaluations[i].metrics.logloss, b.evaluations[i].metrics.logloss);
+    EXPECT_EQ(a.evaluations[i].metrics.copc, b.evaluations[i].metrics.copc);
+  }
+  EXPECT_EQ(a.train_loss, b.train_loss);
+  EXPECT_EQ(a.train_auc, b.train_auc);
+}
+
+void ExpectSameForAnyThreads(std::vector<std::string> sets) {
+  sets.push_back("train.threads=1");
+  const RunReport one = Train(SmallRun(sets));
+  for (const char* threads : {"2", "3", "5"}) {
+    SCOPED_TRACE(std::string("train.threads=") + threads);
+    sets.back() = std::string("train.threads=") + threads;
+    ExpectSameRun(one, Train(SmallRun(sets)));
+  }
+}
+
+class ExactModels : public ::testing::TestWithParam<const char*> {};
+TEST_P(ExactModels, AnyThreadCountGivesTheSameBits) {
+  ExpectSameForAnyThreads({std::string("model.kind=") + GetParam(), "train.epochs=2"});
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ExactModels,
+                         ::testing::Values("lr", "fm", "widedeep", "deepfm", "dcnv2", "dlrm"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class ExactOptimizers : public ::testing::TestWithParam<const char*> {};
+TEST_P(ExactOptimizers, AnyThreadCountGivesTheSameBits) {
+  ExpectSameForAnyThreads({std::string("tables.main.optimizer=") + GetParam(),
+                           "tables.main.l2=1e-4", "tables.main.clip_norm=0.01"});
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ExactOptimizers,
+                         ::testing::Values("sgd", "adagrad", "rowadagrad", "adam", "ftrl"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class ExactDense : public ::testing::TestWithParam<const char*> {};
+TEST_P(ExactDense, AnyThreadCountGivesTheSameBits) {
+  ExpectSameForAnyThreads({std::string("optimizer.kind=") + GetParam(), "optimizer.clip_norm=0.1",
+                           "optimizer.l2=1e-5", "model.dropout=0.3"});
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ExactDense, ::testing::Values("sgd", "adagrad", "adam"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Exactness, HoldsForOddBatchesAndSlices) {
+  for (const char* batch : {"train.batch=1", "train.batch=7", "train.batch=1000"})
+    for (const char* slices : {"train.slices=1", "train.slices=3", "train.slices=16"}) {
+      SCOPED_TRACE(std::string(batch) + " " + slices);
+      std::vector<std::string> sets = {batch, slices, "train.max_batches=40", "train.threads=1"};
+      const RunReport one = Train(SmallRun(sets));
+      sets.back() = "train.threads=3";
+      ExpectSameRun(one, Train(SmallRun(sets)));
+    }
+}
+
+TEST(Exactness, DoesNotDependOnReaderThreadsOrQueues) {
+  const RunReport base = Train(SmallRun({"data.threads=1", "train.queue=1"}));
+  ExpectSameRun(base, Train(SmallRun({"data.threads=4", "train.queue=1"})));
+  ExpectSameRun(base, Train(SmallRun({"data.threads=3", "train.queue=9"})));
+}
+
+TEST(Exactness, EvaluationChangesNothing) {
+  const RunReport without = Train(SmallRun({}));
+  const RunReport with = Train(SmallRun({"eval.every=1"}));
+  EXPECT_GT(with.evaluations.size(), without.evaluations.size());
+  EXPECT_EQ(with.model_digest, without.model_digest);
+  EXPECT_EQ(with.evaluations.back().metrics.auc, without.evaluations.back().metrics.auc);
+}
+
+TEST(Exactness, SeveralTablesAndMeanPooling) {
+  ExpectSameForAnyThreads(
+      {"model.kind=dcnv2", "tables.main.dim=4", "tables.wide.dim=9", "tables.wide.optimizer=ftrl",
+       "data.slots=[\"a\", {name=\"b\", table=\"wide\", pooling=\"mean\"}, {name=\"c\", "
+       "pooling=\"mean\"}, {name=\"d\", table=\"wide\"}]"});
+}
+
+// What the digests above compare is not a constant.
+TEST(Exactness, DigestTellsModelsApart) {
+  const RunReport base = Train(SmallRun({}));
+  EXPECT_EQ(base.model_digest.size(), 32u);
+  for (const char* change : {"seed=8", "train.slices=2", "tables.main.lr=0.051",
+                             "optimizer.lr=0.0011", "train.max_batches=5", "data.shuffle=0"}) {
+    EXPECT_NE(Train(SmallRun({change})).model_digest, base.model_digest) << change;
+  }
+}
+
+}  // namespace
+}  // namespace terrace
