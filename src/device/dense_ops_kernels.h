@@ -37,7 +37,7 @@ struct BiasActivate {
 
 // grad = grad * activation'; bias_grad = its column sums, in row order.
 struct ActivateBackward {
-  ConstMatrix y;  // the activation's output; unused for kNone
+  ConstMatrix y = {};  // the activation's output; unused for kNone
   Matrix grad;
   float* bias_grad = nullptr;  // [cols], or null
   Activation activation = Activation::kNone;

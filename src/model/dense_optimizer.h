@@ -1,4 +1,5 @@
-// Optimizers of the dense parameters: flat arrays, updated in ranges so that threads can share them.
+// Optimizers of the dense parameters: flat arrays, updated in ranges so that threads can share
+// them.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +28,15 @@ struct DenseOptimizerConfig {
 int DenseStatePerParam(DenseOptimizerKind kind);
 
 struct DenseUpdateArgs {
-  float* params = nullptr;      // [size]
-  float* grads = nullptr;       // [size]
-  float* state = nullptr;       // [state_per_param][size]
+  float* params = nullptr;  // [size]
+  float* grads = nullptr;   // [size]
+  float* state = nullptr;   // [state_per_param][size]
   int64_t size = 0;
-  int64_t begin = 0;            // this call's range of parameters
+  int64_t begin = 0;  // this call's range of parameters
   int64_t end = 0;
-  double lr = 0;                // the config's rate times the schedule's factor
-  double grad_factor = 1;       // from clipping
-  int64_t step = 0;             // from 1
+  double lr = 0;           // the config's rate times the schedule's factor
+  double grad_factor = 1;  // from clipping
+  int64_t step = 0;        // from 1
 };
 void UpdateDense(Stream& stream, const DenseOptimizerConfig& config, const DenseUpdateArgs& args);
 

@@ -1,8 +1,8 @@
 // A CTR model: pooled embeddings and dense numbers in, a logit out.
 //
-// The model never sees keys. Its input tensor is [rows, embedding_width + dense_columns]: the pooled
-// vectors of all slots, then the dense columns. Constant after construction; Forward and Backward
-// may run on several threads, each with its own SliceRun.
+// The model never sees keys. Its input tensor is [rows, embedding_width + dense_columns]: the
+// pooled vectors of all slots, then the dense columns. Constant after construction; Forward and
+// Backward may run on several threads, each with its own SliceRun.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 #include "base/config.h"
 #include "device/device.h"
+#include "device/vector_math.h"
 #include "model/tape.h"
 
 namespace terrace {
 
 enum class ModelKind { kLr, kFm, kWideDeep, kDeepFm, kDcnV2, kDlrm };
-enum class Activation { kRelu, kTanh, kSigmoid };
 enum class CrossStructure { kParallel, kStacked };
 
 // [model] of the config.
@@ -36,7 +36,7 @@ struct ModelConfig {
 
 // What the rows bring: the dim of each slot in the order of the input's columns.
 struct ModelInputs {
-  std::vector<int> slot_dims;
+  std::vector<int> slot_dims;           // 0 where the kind uses no vectors
   std::vector<std::string> slot_names;  // for messages
   int dense_columns = 0;
 };
@@ -59,10 +59,11 @@ class Model {
   int64_t input_width() const { return embedding_width_ + dense_columns_; }
   bool uses_linear() const { return uses_linear_; }
   int64_t param_count() const { return param_count_; }
+  // Fills [param_count], deterministic in `seed`.
   void InitParams(uint64_t seed, float* params) const;
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
 
-  // A pass of at most max_rows examples.
+  // A pass of at most max_rows examples; the model outlives it.
   std::unique_ptr<SliceRun> NewRun(int64_t max_rows) const;
 
  private:
@@ -75,6 +76,7 @@ class Model {
   int64_t param_count_ = 0;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<int64_t> tensor_width_;  // by TensorId; input, linear and logit come first
+  bool input_grad_unused_ = false;     // no layer reads the vectors: their gradient is cleared
 };
 
 class SliceRun {
@@ -97,15 +99,22 @@ class SliceRun {
   void Forward(const float* params, const TrainingPass& pass);
   // After Forward. logit_grad: [rows]. Writes the gradient of the embedding columns to input_grad
   // (any stride), of the linear sum to linear_grad (ignored if the model has none), and of the
-  // parameters to param_grad [param_count].
+  // parameters to param_grad [param_count]. None of them need be cleared before.
   void Backward(const float* logit_grad, Matrix input_grad, float* linear_grad, float* param_grad);
+
+  // Memory of activations and gradients.
+  int64_t bytes() const;
 
  private:
   friend class Model;
-  const Model* model_ = nullptr;
+  SliceRun(const Model& model, int64_t max_rows);
+  Matrix TensorIn(Buffer<float>& buffer, TensorId id);
+
+  const Model& model_;
+  const int64_t max_rows_;
   Tape tape_;
   std::vector<Buffer<float>> values_;  // by TensorId
-  std::vector<Buffer<float>> grads_;
+  std::vector<Buffer<float>> grads_;   // made by the first Backward
 };
 
 }  // namespace terrace

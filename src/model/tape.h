@@ -16,35 +16,56 @@ namespace terrace {
 
 using TensorId = int;
 
-// A slice of parameters that a layer owns.
+// A range of the parameters that a layer owns.
 struct ParamRange {
   int64_t begin = 0;
   int64_t size = 0;
 };
 
+// A range of columns of a tensor, as a layer reads it. The last two are fixed by ModelBuilder: of
+// all layers that read a column, the one whose backward runs first writes the column's gradient,
+// the others add to it, so that nothing has to be cleared.
+struct LayerInput {
+  TensorId tensor = -1;
+  int64_t begin = 0;
+  int64_t cols = 0;
+  int64_t grad_cols = 0;  // leading columns whose gradient is wanted
+  bool adds = false;
+};
+
 // One forward + backward pass of one slice. Belongs to one thread.
 struct Tape {
   Stream* stream = nullptr;
-  int64_t rows = 0;                  // examples in the slice
-  std::vector<Matrix> value;         // by TensorId, [rows, width]
-  std::vector<Matrix> grad;          // by TensorId; data is null where no gradient is wanted
+  int64_t rows = 0;           // examples in the slice
+  std::vector<Matrix> value;  // by TensorId, [rows, width]
+  std::vector<Matrix> grad;   // by TensorId, during Backward
   const float* params = nullptr;
-  float* param_grad = nullptr;       // backward *writes* (does not add to) its layer's range
-  bool training = false;             // dropout is on
-  uint64_t dropout_seed = 0;         // of (seed, step): masks depend on it and on the example
-  int64_t first_example = 0;         // number of the slice's first example in its batch
+  float* param_grad = nullptr;  // backward *writes* (does not add to) its layer's range
+  bool training = false;        // dropout is on
+  uint64_t dropout_seed = 0;    // of (seed, step): masks depend on it and on the example
+  int64_t first_example = 0;    // number of the slice's first example in its batch
+
+  ConstMatrix Value(const LayerInput& in) const {
+    return value[in.tensor].Columns(in.begin, in.cols);
+  }
+  // Only where in.grad_cols > 0.
+  Matrix Grad(const LayerInput& in) const {
+    return grad[in.tensor].Columns(in.begin, in.grad_cols);
+  }
 };
 
 class Layer {
  public:
   virtual ~Layer() = default;
   virtual std::string name() const = 0;
+  // In the order in which Backward delivers their gradients.
+  virtual std::vector<LayerInput*> inputs() = 0;
   virtual ParamRange params() const { return {}; }
-  // Initial parameters, deterministic in `seed`.
+  // Writes the initial values of its range of `params`, deterministic in `seed`.
   virtual void Init(uint64_t seed, float* params) const { (void)seed, (void)params; }
   virtual void Forward(Tape& tape) const = 0;
-  // Reads the gradient of its outputs; writes (first use) or adds to the gradient of its inputs, as
-  // fixed when the model was built; writes its parameters' gradient.
+  // Reads the gradient of its output, which it may use as scratch; writes or adds to the gradient
+  // of its inputs; writes its parameters' gradient.
   virtual void Backward(Tape& tape) const = 0;
 };
 
