@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace terrace {
@@ -11,15 +12,16 @@ namespace terrace {
 // e * slots + j holds the keys of the group's slot j in example e.
 struct KeyGroup {
   int slots = 0;
-  std::vector<uint64_t> keys;     // [occurrences], example-major, then slot, then cell order
-  std::vector<uint32_t> offsets;  // [examples * slots + 1]: bag b holds keys [offsets[b], offsets[b+1])
-  std::vector<float> values;      // [occurrences], or empty: every value is 1
+  std::vector<uint64_t> keys;  // [occurrences], example-major, then slot, then cell order
+  std::vector<uint32_t>
+      offsets;                // [examples * slots + 1]: bag b holds keys [offsets[b], offsets[b+1])
+  std::vector<float> values;  // [occurrences], or empty: every value is 1
 };
 
 // Plain data; owned by one stage at a time. Arrays that a source does not provide stay empty.
 struct Batch {
   int64_t examples = 0;
-  std::vector<KeyGroup> groups;     // one for each table, in table order
+  std::vector<KeyGroup> groups;  // one for each table, in table order
   int dense_columns = 0;
   std::vector<float> dense;         // [examples, dense_columns]
   std::vector<float> labels;        // [examples], in [0, 1]
@@ -46,6 +48,16 @@ Batch MakeBatch(const BatchShape& shape);
 void ClearBatch(Batch* batch);
 // Appends examples [begin, end) of `from`, which has the same shape.
 void AppendExamples(const Batch& from, int64_t begin, int64_t end, Batch* to);
+
+// One example of a list of batches.
+struct ExampleRef {
+  uint32_t batch = 0;
+  uint32_t example = 0;
+};
+// Appends the examples of `from`, all of the same shape as `to`, in the order of `refs`.
+void GatherExamples(const std::vector<std::unique_ptr<Batch>>& from,
+                    std::span<const ExampleRef> refs, Batch* to);
+
 // Bytes held by the arrays.
 int64_t BatchBytes(const Batch& batch);
 

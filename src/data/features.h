@@ -20,11 +20,18 @@ inline uint64_t TextKey(uint64_t slot_seed, std::string_view raw) {
 }
 inline uint64_t IntegerKey(uint64_t slot_seed, uint64_t id) { return Mix64(slot_seed + Mix64(id)); }
 
+// The bucket of bucket = "log". Above 2 it is floor(ln(x)^2), the scheme usual for Criteo: 0, 1, 2,
+// ... with ever wider buckets. From -2 to 2 each floor(x) has its own: -1 - (floor(x) + 2). Below
+// -2 buckets mirror those above 2: -6 - floor(ln(-x)^2). `x` is finite.
+int64_t LogBucket(double x);
+// The bucket of bucket = "boundaries": how many of them are <= x.
+int64_t BoundaryBucket(const std::vector<double>& boundaries, double x);
+
 // A slot after the config is resolved.
 struct Slot {
   SlotConfig config;
   uint64_t seed = 0;         // SlotSeed of its name, or of same_keys_as
-  uint64_t missing_key = 0;
+  uint64_t missing_key = 0;  // TextKey of an empty value
   int group = 0;             // key group (= table) and its place there
   int index_in_group = 0;
 };
@@ -48,10 +55,13 @@ struct FeatureSpec {
   // Slot (index into slots) of each place of each group.
   std::vector<std::vector<int>> group_slots;
 
-  // Expands ranges ("C1..C26"), fills a format's own slots where none are given (Criteo: I1..I13
-  // dense with log, C1..C26; libsvm: one slot "features"; libffm: "field0".. ; synthetic: "s0"..),
-  // and checks the result. Throws Error(kUsage).
+  // Expands ranges ("C1..C26"), fills a format's own slots where none are given (Criteo: C1..C26,
+  // and dense with log those of I1..I13 that no slot uses; libsvm: one slot "features"; libffm:
+  // "field0".. ; synthetic: "s0".. and dense "d0"..), and checks the result. Throws Error(kUsage).
   static FeatureSpec Resolve(const DataConfig& config);
 };
+
+// Names of the columns of a Criteo file: label, I1..I13, C1..C26.
+const std::vector<std::string>& CriteoColumns();
 
 }  // namespace terrace

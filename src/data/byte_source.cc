@@ -1,0 +1,197 @@
+#include "data/byte_source.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+
+namespace terrace {
+namespace {
+
+constexpr size_t kInputBytes = size_t{1} << 18;
+
+// The file behind a source, with a window of bytes that were read and not yet used.
+class Input {
+ public:
+  Input(Env& env, const std::string& path, std::atomic<int64_t>* consumed)
+      : name_(DisplayPath(path)), consumed_(consumed), file_(env.OpenForRead(path)) {}
+
+  const std::string& name() const { return name_; }
+  const char* data() const { return buffer_.data() + begin_; }
+  size_t size() const { return end_ - begin_; }
+  void Skip(size_t n) { begin_ += n; }
+
+  // Reads more behind what is there. False at the end of the file.
+  bool Fill() {
+    if (begin_ == end_) begin_ = end_ = 0;
+    if (buffer_.size() < end_ + kInputBytes) buffer_.resize(end_ + kInputBytes);
+    const size_t n = ReadFile(buffer_.data() + end_, kInputBytes);
+    end_ += n;
+    return n > 0;
+  }
+  size_t ReadFile(void* to, size_t size) {
+    const size_t n = file_->Read(to, size);
+    consumed_->fetch_add(static_cast<int64_t>(n), std::memory_order_relaxed);
+    return n;
+  }
+
+ private:
+  std::string name_;
+  std::atomic<int64_t>* consumed_;
+  std::unique_ptr<SequentialFile> file_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+class PlainSource : public SequentialFile {
+ public:
+  explicit PlainSource(Input input) : input_(std::move(input)) {}
+  size_t Read(void* to, size_t size) override {
+    if (input_.size() == 0) return input_.ReadFile(to, size);
+    const size_t n = std::min(size, input_.size());
+    std::memcpy(to, input_.data(), n);
+    input_.Skip(n);
+    return n;
+  }
+
+ private:
+  Input input_;
+};
+
+// What both kinds of compressed data share: where they fail.
+class CompressedSource : public SequentialFile {
+ protected:
+  CompressedSource(Input input, const char* kind) : input_(std::move(input)), kind_(kind) {}
+
+  [[noreturn]] void Fail(const std::string& what) const {
+    throw Error(ErrorCode::kData,
+                fmt::format("{}: the {} data are {} after {} uncompressed bytes; make or copy the "
+                            "file again",
+                            input_.name(), kind_, what, produced_));
+  }
+
+  Input input_;
+  const char* const kind_;
+  int64_t produced_ = 0;
+};
+
+class GzipSource : public CompressedSource {
+ public:
+  explicit GzipSource(Input input) : CompressedSource(std::move(input), "gzip") {
+    // 16: gzip headers and checksums, not zlib's.
+    if (inflateInit2(&stream_, MAX_WBITS + 16) != Z_OK)
+      throw Error(ErrorCode::kIo, input_.name() + ": no memory to start decompression");
+  }
+  ~GzipSource() override { inflateEnd(&stream_); }
+
+  size_t Read(void* to, size_t size) override {
+    stream_.next_out = static_cast<Bytef*>(to);
+    stream_.avail_out = static_cast<uInt>(std::min<size_t>(size, 1u << 30));
+    const size_t room = stream_.avail_out;
+    while (stream_.avail_out == room) {
+      if (input_.size() == 0 && !input_.Fill()) {
+        if (in_member_) Fail("cut short");
+        break;
+      }
+      if (!in_member_ && !StartMember()) continue;
+      Inflate();
+    }
+    const size_t n = room - stream_.avail_out;
+    produced_ += static_cast<int64_t>(n);
+    return n;
+  }
+
+ private:
+  // Between members: files may be padded with zeros. False if only zeros were left.
+  bool StartMember() {
+    while (members_ > 0 && input_.size() > 0 && *input_.data() == 0) input_.Skip(1);
+    if (input_.size() == 0) return false;
+    in_member_ = true;
+    return true;
+  }
+
+  void Inflate() {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
+    stream_.avail_in = static_cast<uInt>(input_.size());
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    input_.Skip(input_.size() - stream_.avail_in);
+    if (result == Z_STREAM_END) {
+      inflateReset(&stream_);
+      in_member_ = false;
+      ++members_;
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      Fail(fmt::format("corrupt ({})", stream_.msg != nullptr ? stream_.msg : "inflate failed"));
+    }
+  }
+
+  z_stream stream_{};
+  bool in_member_ = false;
+  int64_t members_ = 0;
+};
+
+class ZstdSource : public CompressedSource {
+ public:
+  explicit ZstdSource(Input input)
+      : CompressedSource(std::move(input), "zstd"), stream_(ZSTD_createDStream()) {
+    if (stream_ == nullptr)
+      throw Error(ErrorCode::kIo, input_.name() + ": no memory to start decompression");
+  }
+  ~ZstdSource() override { ZSTD_freeDStream(stream_); }
+
+  size_t Read(void* to, size_t size) override {
+    ZSTD_outBuffer out{to, size, 0};
+    while (out.pos == 0) {
+      // With input used up the decoder may still hold output of a frame in progress.
+      if (input_.size() == 0 && !input_.Fill() && !pending_output_) {
+        if (in_frame_) Fail("cut short");
+        break;
+      }
+      ZSTD_inBuffer in{input_.data(), input_.size(), 0};
+      const size_t result = ZSTD_decompressStream(stream_, &out, &in);
+      if (ZSTD_isError(result)) Fail(fmt::format("corrupt ({})", ZSTD_getErrorName(result)));
+      input_.Skip(in.pos);
+      in_frame_ = result != 0;
+      pending_output_ = in_frame_ && out.pos == out.size;
+    }
+    produced_ += static_cast<int64_t>(out.pos);
+    return out.pos;
+  }
+
+ private:
+  ZSTD_DStream* const stream_;
+  bool in_frame_ = false;
+  bool pending_output_ = false;
+};
+
+bool StartsWith(const Input& input, std::string_view magic) {
+  return std::string_view(input.data(), input.size()).substr(0, magic.size()) == magic;
+}
+
+// zstd's skippable frames, which parallel compressors write first: 0x184D2A50 .. 0x184D2A5F.
+bool StartsWithSkippableFrame(const Input& input) {
+  return input.size() >= 4 && (input.data()[0] & 0xf0) == 0x50 &&
+         std::memcmp(input.data() + 1, "\x2a\x4d\x18", 3) == 0;
+}
+
+}  // namespace
+
+std::string DisplayPath(const std::string& path) { return path == "-" ? "standard input" : path; }
+
+std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path,
+                                          std::atomic<int64_t>* consumed) {
+  Input input(env, path, consumed);
+  while (input.size() < 4 && input.Fill()) {
+  }
+  if (StartsWith(input, "\x1f\x8b")) return std::make_unique<GzipSource>(std::move(input));
+  if (StartsWith(input, "\x28\xb5\x2f\xfd") || StartsWithSkippableFrame(input))
+    return std::make_unique<ZstdSource>(std::move(input));
+  return std::make_unique<PlainSource>(std::move(input));
+}
+
+}  // namespace terrace

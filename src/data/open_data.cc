@@ -1,0 +1,142 @@
+#include "data/open_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/error.h"
+#include "data/ordered_reader.h"
+#include "data/shuffle_buffer.h"
+#include "data/synthetic.h"
+#include "data/text_producer.h"
+
+namespace terrace {
+namespace {
+
+// How much input there is, as far as it is known beforehand; -1: not known.
+struct InputSize {
+  int64_t bytes = -1;
+  int64_t examples = -1;
+};
+
+class ExampleStream : public DataStream {
+ public:
+  // `text` is the producer itself if it reads files, else null.
+  ExampleStream(std::unique_ptr<ChunkProducer> producer, const TextProducer* text, InputSize size,
+                int threads, ShuffleOptions shuffle, int64_t max_examples)
+      : text_(text),
+        size_(size),
+        max_examples_(max_examples),
+        shape_(producer->shape()),
+        reader_(std::move(producer), threads, shuffle.examples),
+        buffer_(&reader_, shuffle) {}
+
+  const BatchShape& shape() const override { return shape_; }
+
+  bool Next(int64_t size, Batch* batch) override {
+    TERRACE_CHECK(size > 0);
+    if (batch->groups.size() == shape_.group_slots.size())
+      ClearBatch(batch);
+    else
+      *batch = MakeBatch(shape_);
+    const int64_t before = delivered_.load(std::memory_order_relaxed);
+    if (max_examples_ >= 0) size = std::min(size, max_examples_ - before);
+    while (batch->examples < size && buffer_.Take(size - batch->examples, batch) > 0) {
+    }
+    delivered_.store(before + batch->examples, std::memory_order_relaxed);
+    return batch->examples > 0;
+  }
+
+  int64_t skipped_rows() const override { return reader_.producer().skipped_rows(); }
+
+  double progress() const override {
+    const auto delivered = static_cast<double>(delivered_.load(std::memory_order_relaxed));
+    if (const int64_t total = total_examples(); total >= 0)
+      return total == 0 ? 1 : std::min(1.0, delivered / static_cast<double>(total));
+    // Of the limits on bytes and on examples the one that is nearer counts.
+    double share = -1;
+    if (max_examples_ > 0) share = delivered / static_cast<double>(max_examples_);
+    if (size_.bytes > 0)
+      share = std::max(share,
+                       static_cast<double>(text_->bytes_read()) / static_cast<double>(size_.bytes));
+    return size_.bytes == 0 || max_examples_ == 0 ? 1 : std::min(1.0, share);
+  }
+
+  int64_t total_examples() const override {
+    if (size_.examples < 0) return -1;
+    return max_examples_ < 0 ? size_.examples : std::min(size_.examples, max_examples_);
+  }
+
+ private:
+  const TextProducer* const text_;
+  const InputSize size_;
+  const int64_t max_examples_;
+  const BatchShape shape_;
+  std::atomic<int64_t> delivered_{0};  // a counter
+  OrderedReader reader_;
+  ShuffleBuffer buffer_;
+};
+
+const char* PartName(DataPart part) {
+  return part == DataPart::kTrain ? "data.train" : "data.test";
+}
+
+std::vector<std::string> ExpandPaths(Env& env, const std::vector<std::string>& patterns,
+                                     DataPart part) {
+  if (patterns.empty())
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} is empty; name the files to read, for example --set {}=ads.tsv",
+                            PartName(part), PartName(part)));
+  std::vector<std::string> paths;
+  for (const std::string& pattern : patterns) {
+    const std::vector<std::string> found =
+        pattern == "-" ? std::vector<std::string>{pattern} : env.Glob(pattern);
+    if (found.empty())
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{}: no file matches \"{}\"; check the pattern and "
+                              "the current directory",
+                              PartName(part), pattern));
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return paths;
+}
+
+// Also finds out, before anything is read, that a file is not there.
+int64_t TotalBytes(Env& env, const std::vector<std::string>& paths) {
+  int64_t total = 0;
+  for (const std::string& path : paths) {
+    const int64_t size = env.FileSize(path);
+    total = size < 0 || total < 0 ? -1 : total + size;
+  }
+  return total;
+}
+
+}  // namespace
+
+std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const FeatureSpec& spec,
+                                     const OpenDataOptions& options) {
+  const bool train = options.part == DataPart::kTrain;
+  const ShuffleOptions shuffle{train ? config.shuffle : 0, options.seed, options.epoch};
+  const auto threads = static_cast<int>(config.threads);
+  if (config.format == DataFormat::kSynthetic) {
+    const SyntheticConfig& synthetic = config.synthetic;
+    const InputSize size{-1, train ? synthetic.train_examples : synthetic.test_examples};
+    return std::make_unique<ExampleStream>(MakeSyntheticProducer(synthetic, spec, options.part),
+                                           nullptr, size, threads, shuffle, options.max_examples);
+  }
+  const std::vector<std::string> paths =
+      ExpandPaths(env, train ? config.train : config.test, options.part);
+  if (options.epoch > 0 && std::find(paths.begin(), paths.end(), "-") != paths.end())
+    throw Error(ErrorCode::kUsage, fmt::format("{} is standard input, which can be read only once; "
+                                               "set train.epochs = 1, or name a file",
+                                               PartName(options.part)));
+  const InputSize size{TotalBytes(env, paths), -1};
+  std::unique_ptr<TextProducer> producer = MakeTextProducer(env, paths, config, spec);
+  const TextProducer* text = producer.get();
+  return std::make_unique<ExampleStream>(std::move(producer), text, size, threads, shuffle,
+                                         options.max_examples);
+}
+
+}  // namespace terrace

@@ -1,0 +1,103 @@
+#include "data/text_producer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "data/bad_row.h"
+#include "data/block_reader.h"
+#include "data/csv_cells.h"
+#include "data/row_parser.h"
+
+namespace terrace {
+namespace {
+
+struct TextWork : ChunkWork {
+  std::unique_ptr<TextBlock> block;
+  std::shared_ptr<const RowParser> parser;
+};
+
+class Producer : public TextProducer {
+ public:
+  Producer(Env& env, const std::vector<std::string>& paths, const DataConfig& config,
+           const FeatureSpec& spec, size_t block_bytes)
+      : config_(config),
+        spec_(spec),
+        has_header_(config.format == DataFormat::kCsv || config.format == DataFormat::kTsv),
+        blocks_(env, paths, {block_bytes, static_cast<size_t>(config.max_line_bytes)}),
+        bad_rows_(config.on_bad_row) {
+    if (config.format == DataFormat::kCriteo)
+      parser_ = MakeDelimitedParser(config_, spec_, CriteoColumns(), "criteo");
+    else if (!has_header_)
+      parser_ = MakeSparseParser(config_, spec_);
+  }
+
+  const BatchShape& shape() const override { return spec_.shape; }
+
+  std::unique_ptr<ChunkWork> Claim() override {
+    auto work = std::make_unique<TextWork>();
+    work->block = blocks_.Next();
+    if (work->block == nullptr) return nullptr;
+    if (has_header_ && work->block->starts_file) ReadHeader(work->block.get());
+    work->parser = parser_;
+    return work;
+  }
+
+  void Produce(ChunkWork& work, Batch* chunk) override {
+    const auto& text = static_cast<const TextWork&>(work);
+    text.parser->Parse(*text.block, &bad_rows_, chunk);
+  }
+
+  int64_t skipped_rows() const override { return bad_rows_.skipped_rows(); }
+  int64_t bytes_read() const override { return blocks_.bytes_read(); }
+
+ private:
+  // Columns are looked up in each file by name; files with the same header share a parser.
+  void ReadHeader(TextBlock* block) {
+    std::vector<std::string> columns = SplitHeader(block->TakeLine(), *block->file);
+    if (parser_ != nullptr && columns == columns_) return;
+    parser_ = MakeDelimitedParser(config_, spec_, columns, *block->file);
+    columns_ = std::move(columns);
+  }
+
+  std::vector<std::string> SplitHeader(std::string_view line, const std::string& file) const {
+    BadRow bad;
+    if (!CheckLine(line, config_.max_line_bytes, &bad))
+      throw Error(ErrorCode::kData,
+                  file + ":1: the header has " + bad.found_what + ", expected " + bad.expected);
+    std::vector<std::string> columns;
+    if (config_.format == DataFormat::kCsv) {
+      CsvCells cells;
+      if (!cells.Split(line, Delimiter(config_), &bad))
+        throw Error(ErrorCode::kData, file + ":1: the header has " + QuoteForMessage(bad.found) +
+                                          ", expected " + bad.expected);
+      for (size_t i = 0; i < cells.size(); ++i) columns.emplace_back(cells[i]);
+      return columns;
+    }
+    for (size_t at = 0;;) {
+      const size_t end = std::min(line.find(Delimiter(config_), at), line.size());
+      columns.emplace_back(line.substr(at, end - at));
+      if (end == line.size()) return columns;
+      at = end + 1;
+    }
+  }
+
+  const DataConfig config_;
+  const FeatureSpec spec_;
+  const bool has_header_;
+  // Used by Claim, whose calls are serialised.
+  BlockReader blocks_;
+  std::vector<std::string> columns_;
+  std::shared_ptr<const RowParser> parser_;
+
+  BadRowPolicy bad_rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextProducer> MakeTextProducer(Env& env, const std::vector<std::string>& paths,
+                                               const DataConfig& config, const FeatureSpec& spec,
+                                               size_t block_bytes) {
+  return std::make_unique<Producer>(env, paths, config, spec, block_bytes);
+}
+
+}  // namespace terrace
