@@ -51,9 +51,9 @@ struct SyntheticConfig {
   double zipf = 1.05;             // exponent of each slot's popularity; 0: uniform
   int64_t values_per_slot = 1;    // multi-hot: drawn from 1 .. 2 * this - 1, this on average
   int64_t dense = 13;
-  int64_t factors = 4;            // rank of the hidden model's interactions
-  double linear_scale = 0.5;      // standard deviation of the linear part of the hidden logit
-  double interaction_scale = 1.5; // standard deviation of its pairwise part
+  int64_t factors = 2;            // rank of the hidden model's interactions
+  double linear_scale = 0.8;      // standard deviation of the linear part of the hidden logit
+  double interaction_scale = 1.7; // standard deviation of its pairwise part
   double label_rate = 0.25;
   int64_t seed = 1;
 

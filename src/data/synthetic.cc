@@ -1,0 +1,196 @@
+#include "data/synthetic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/synthetic_model.h"
+#include "data/zipf.h"
+
+namespace terrace {
+namespace {
+
+// Enough that the cost of a chunk's hand-over vanishes, few enough that it stays in the cache.
+constexpr int64_t kChunkKeys = 1 << 16;
+constexpr int64_t kMaxChunkExamples = 1 << 12;
+// The sample on which the hidden model is calibrated.
+constexpr int64_t kSampleKeys = 1 << 22;
+constexpr int64_t kMinSample = 1 << 13;
+constexpr int64_t kMaxSample = 1 << 16;
+
+// Each example has a stream of random values for each of these.
+enum class Stream : uint64_t { kCounts, kValues, kDense, kLabel };
+// Numbers of the parts; a sample is a part of its own.
+enum PartNumber : uint64_t { kTrainPart = 1, kTestPart = 2, kSamplePart = 3 };
+
+// Standard normal but for its tails, which end at 3.46: the sum of four 16-bit numbers.
+float AlmostNormal(uint64_t bits) {
+  constexpr double kMean = 2 * 65535.0;
+  const double inverse_deviation = std::sqrt(3.0) / 65536.0;
+  constexpr uint64_t kEvenWords = 0x0000ffff0000ffffULL;
+  const uint64_t pairs = (bits & kEvenWords) + (bits >> 16 & kEvenWords);
+  const uint64_t sum = (pairs & 0xffffffff) + (pairs >> 32);
+  return static_cast<float>((static_cast<double>(sum) - kMean) * inverse_deviation);
+}
+
+// Makes any range of the examples of any part. Constant after construction.
+class ExampleGenerator {
+ public:
+  ExampleGenerator(const SyntheticConfig& config, const FeatureSpec& spec, SyntheticKeys keys)
+      : seed_(static_cast<uint64_t>(config.seed)),
+        max_keys_(2 * config.values_per_slot - 1),
+        keys_(keys),
+        slots_(spec.slots),
+        dense_(spec.dense),
+        zipf_(static_cast<uint64_t>(config.features), config.zipf),
+        model_(config, static_cast<int64_t>(spec.dense.size())) {
+    const int64_t keys_an_example = static_cast<int64_t>(slots_.size()) * config.values_per_slot;
+    Batch sample = MakeBatch(spec.shape);
+    model_.Calibrate(Draw(
+        kSamplePart, 0,
+        std::clamp(kSampleKeys / std::max<int64_t>(keys_an_example, 1), kMinSample, kMaxSample),
+        &sample));
+  }
+
+  // Appends examples [first, first + count) of the part to an empty batch.
+  void Generate(PartNumber part, int64_t first, int64_t count, Batch* out) const {
+    const std::vector<LogitParts> logits = Draw(part, first, count, out);
+    out->examples = count;
+    out->labels.resize(count);
+    out->truth.resize(count);
+    for (int64_t e = 0; e < count; ++e) {
+      const float probability = model_.Probability(logits[e]);
+      out->truth[e] = probability;
+      const float u = UnitFloat(StreamOf(part, first + e, Stream::kLabel).Next());
+      out->labels[e] = u < probability ? 1.0f : 0.0f;
+    }
+  }
+
+ private:
+  RandomStream StreamOf(PartNumber part, int64_t example, Stream stream) const {
+    return RandomStream(RandomBits(seed_, part, static_cast<uint64_t>(stream)),
+                        static_cast<uint64_t>(example));
+  }
+
+  // Fills offsets, keys and dense columns; returns the parts of the logits.
+  std::vector<LogitParts> Draw(PartNumber part, int64_t first, int64_t count, Batch* out) const {
+    for (KeyGroup& group : out->groups) group.offsets.resize(count * group.slots + 1);
+    DrawOffsets(part, first, count, out);
+    for (KeyGroup& group : out->groups) group.keys.resize(group.offsets.back());
+    out->dense.resize(count * static_cast<int64_t>(dense_.size()));
+
+    std::vector<LogitParts> logits(count);
+    std::vector<uint64_t> scratch(max_keys_);
+    HiddenModel::Example hidden(model_);
+    for (int64_t e = 0; e < count; ++e) {
+      hidden.Start();
+      DrawKeys(StreamOf(part, first + e, Stream::kValues), e, &scratch, &hidden, out);
+      DrawDense(StreamOf(part, first + e, Stream::kDense), e, &hidden, out);
+      logits[e] = hidden.Finish();
+    }
+    return logits;
+  }
+
+  void DrawOffsets(PartNumber part, int64_t first, int64_t count, Batch* out) const {
+    std::vector<uint32_t> used(out->groups.size(), 0);
+    for (int64_t e = 0; e < count; ++e) {
+      RandomStream random = StreamOf(part, first + e, Stream::kCounts);
+      for (const Slot& slot : slots_) {
+        KeyGroup& group = out->groups[slot.group];
+        used[slot.group] += max_keys_ == 1 ? 1 : 1 + BelowN(random.Next(), max_keys_);
+        group.offsets[e * group.slots + slot.index_in_group + 1] = used[slot.group];
+      }
+    }
+  }
+
+  void DrawKeys(RandomStream random, int64_t example, std::vector<uint64_t>* scratch,
+                HiddenModel::Example* hidden, Batch* out) const {
+    for (const Slot& slot : slots_) {
+      KeyGroup& group = out->groups[slot.group];
+      const uint32_t* bag = &group.offsets[example * group.slots + slot.index_in_group];
+      const size_t count = bag[1] - bag[0];
+      uint64_t* ranks = scratch->data();
+      uint64_t* keys = group.keys.data() + bag[0];
+      if (keys_ == SyntheticKeys::kRanks) std::swap(ranks, keys);
+      for (size_t i = 0; i < count; ++i) {
+        const uint64_t bin_bits = random.Next();
+        ranks[i] = zipf_.Draw(bin_bits, random.Next());
+        keys[i] = IntegerKey(slot.seed, ranks[i]);
+      }
+      hidden->AddBag({keys, count}, {ranks, count});
+    }
+  }
+
+  void DrawDense(RandomStream random, int64_t example, HiddenModel::Example* hidden,
+                 Batch* out) const {
+    float* row = out->dense.data() + example * static_cast<int64_t>(dense_.size());
+    for (size_t d = 0; d < dense_.size(); ++d) {
+      const float z = AlmostNormal(random.Next());
+      hidden->AddDense(static_cast<int64_t>(d), z);
+      row[d] = dense_[d].Transform(z);
+    }
+  }
+
+  const uint64_t seed_;
+  const uint64_t max_keys_;  // of a bag
+  const SyntheticKeys keys_;
+  const std::vector<Slot> slots_;
+  const std::vector<DenseColumn> dense_;
+  const ZipfSampler zipf_;
+  HiddenModel model_;
+};
+
+struct RangeWork : ChunkWork {
+  RangeWork(int64_t f, int64_t c) : first(f), count(c) {}
+  const int64_t first;
+  const int64_t count;
+};
+
+class SyntheticProducer : public ChunkProducer {
+ public:
+  SyntheticProducer(const SyntheticConfig& config, const FeatureSpec& spec, DataPart part,
+                    SyntheticKeys keys)
+      : shape_(spec.shape),
+        part_(part == DataPart::kTrain ? kTrainPart : kTestPart),
+        examples_(part == DataPart::kTrain ? config.train_examples : config.test_examples),
+        chunk_examples_(std::clamp<int64_t>(
+            kChunkKeys / (static_cast<int64_t>(spec.slots.size()) * config.values_per_slot + 1), 1,
+            kMaxChunkExamples)),
+        generator_(config, spec, keys) {
+    shape_.has_truth = true;
+  }
+
+  const BatchShape& shape() const override { return shape_; }
+
+  std::unique_ptr<ChunkWork> Claim() override {
+    if (next_ >= examples_) return nullptr;
+    const int64_t count = std::min(chunk_examples_, examples_ - next_);
+    next_ += count;
+    return std::make_unique<RangeWork>(next_ - count, count);
+  }
+
+  void Produce(ChunkWork& work, Batch* chunk) override {
+    const auto& range = static_cast<const RangeWork&>(work);
+    generator_.Generate(part_, range.first, range.count, chunk);
+  }
+
+ private:
+  BatchShape shape_;
+  const PartNumber part_;
+  const int64_t examples_;
+  const int64_t chunk_examples_;
+  const ExampleGenerator generator_;
+  int64_t next_ = 0;  // example to claim; Claim's callers take turns
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkProducer> MakeSyntheticProducer(const SyntheticConfig& config,
+                                                     const FeatureSpec& spec, DataPart part,
+                                                     SyntheticKeys keys) {
+  return std::make_unique<SyntheticProducer>(config, spec, part, keys);
+}
+
+}  // namespace terrace
