@@ -111,7 +111,7 @@ TEST(Trainer, SummaryIsJsonWithTheFixedNames) {
 }
 
 TEST(RunConfig, ExplainsWhatDoesNotFitTogether) {
-  EXPECT_EQ(UsageError({"data.slots=[{name=\"a\", table=\"mian\"}]"}),
+  EXPECT_EQ(UsageError({"data.synthetic.slots=1", "data.slots=[{name=\"a\", table=\"mian\"}]"}),
             "slot `a` uses table `mian`, which the config does not have; did you mean `main`?");
   EXPECT_THAT(UsageError({"tables.unused.dim=3"}), HasSubstr("no slot uses [tables.unused]"));
   EXPECT_THAT(UsageError({"data.format=csv", "data.slots=[\"a\"]"}),
