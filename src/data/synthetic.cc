@@ -17,11 +17,11 @@ constexpr int64_t kChunkKeys = 1 << 16;
 constexpr int64_t kMaxChunkExamples = 1 << 12;
 // The sample on which the hidden model is calibrated.
 constexpr int64_t kSampleKeys = 1 << 22;
-constexpr int64_t kMinSample = 1 << 13;
-constexpr int64_t kMaxSample = 1 << 16;
+constexpr int64_t kMinSample = 1 << 10;
+constexpr int64_t kMaxSample = 1 << 15;
 
 // Each example has a stream of random values for each of these.
-enum class Stream : uint64_t { kCounts, kValues, kDense, kLabel };
+enum class Purpose : uint64_t { kCounts, kValues, kDense, kLabel };
 // Numbers of the parts; a sample is a part of its own.
 enum PartNumber : uint64_t { kTrainPart = 1, kTestPart = 2, kSamplePart = 3 };
 
@@ -42,17 +42,19 @@ class ExampleGenerator {
       : seed_(static_cast<uint64_t>(config.seed)),
         max_keys_(2 * config.values_per_slot - 1),
         keys_(keys),
-        slots_(spec.slots),
         dense_(spec.dense),
         zipf_(static_cast<uint64_t>(config.features), config.zipf),
-        model_(config, static_cast<int64_t>(spec.dense.size())) {
-    const int64_t keys_an_example = static_cast<int64_t>(slots_.size()) * config.values_per_slot;
-    Batch sample = MakeBatch(spec.shape);
-    model_.Calibrate(Draw(
-        kSamplePart, 0,
-        std::clamp(kSampleKeys / std::max<int64_t>(keys_an_example, 1), kMinSample, kMaxSample),
-        &sample));
+        chunk_examples_(std::clamp<int64_t>(
+            kChunkKeys / (static_cast<int64_t>(spec.slots.size()) * config.values_per_slot + 1), 1,
+            kMaxChunkExamples)),
+        model_(config, static_cast<int64_t>(spec.slots.size()),
+               static_cast<int64_t>(spec.dense.size())) {
+    for (const Slot& slot : spec.slots)
+      slots_.push_back({slot.seed, slot.group, slot.index_in_group});
+    Calibrate(spec.shape, static_cast<int64_t>(slots_.size()) * config.values_per_slot);
   }
+
+  int64_t chunk_examples() const { return chunk_examples_; }
 
   // Appends examples [first, first + count) of the part to an empty batch.
   void Generate(PartNumber part, int64_t first, int64_t count, Batch* out) const {
@@ -63,15 +65,34 @@ class ExampleGenerator {
     for (int64_t e = 0; e < count; ++e) {
       const float probability = model_.Probability(logits[e]);
       out->truth[e] = probability;
-      const float u = UnitFloat(StreamOf(part, first + e, Stream::kLabel).Next());
+      const float u = UnitFloat(StreamOf(part, first + e, Purpose::kLabel).Next());
       out->labels[e] = u < probability ? 1.0f : 0.0f;
     }
   }
 
  private:
-  RandomStream StreamOf(PartNumber part, int64_t example, Stream stream) const {
-    return RandomStream(RandomBits(seed_, part, static_cast<uint64_t>(stream)),
+  struct SlotPlace {
+    uint64_t seed;
+    int group;
+    int index;  // in the group
+  };
+
+  RandomStream StreamOf(PartNumber part, int64_t example, Purpose purpose) const {
+    return RandomStream(RandomBits(seed_, part, static_cast<uint64_t>(purpose)),
                         static_cast<uint64_t>(example));
+  }
+
+  void Calibrate(const BatchShape& shape, int64_t keys_an_example) {
+    const int64_t examples =
+        std::clamp(kSampleKeys / std::max<int64_t>(keys_an_example, 1), kMinSample, kMaxSample);
+    std::vector<LogitParts> sample;
+    Batch chunk = MakeBatch(shape);
+    for (int64_t e = 0; e < examples; e += chunk_examples_) {
+      ClearBatch(&chunk);
+      const std::vector<LogitParts> logits = Draw(kSamplePart, e, chunk_examples_, &chunk);
+      sample.insert(sample.end(), logits.begin(), logits.end());
+    }
+    model_.Calibrate(sample);
   }
 
   // Fills offsets, keys and dense columns; returns the parts of the logits.
@@ -86,8 +107,8 @@ class ExampleGenerator {
     HiddenModel::Example hidden(model_);
     for (int64_t e = 0; e < count; ++e) {
       hidden.Start();
-      DrawKeys(StreamOf(part, first + e, Stream::kValues), e, &scratch, &hidden, out);
-      DrawDense(StreamOf(part, first + e, Stream::kDense), e, &hidden, out);
+      DrawKeys(StreamOf(part, first + e, Purpose::kValues), e, &scratch, &hidden, out);
+      DrawDense(StreamOf(part, first + e, Purpose::kDense), e, &hidden, out);
       logits[e] = hidden.Finish();
     }
     return logits;
@@ -96,20 +117,20 @@ class ExampleGenerator {
   void DrawOffsets(PartNumber part, int64_t first, int64_t count, Batch* out) const {
     std::vector<uint32_t> used(out->groups.size(), 0);
     for (int64_t e = 0; e < count; ++e) {
-      RandomStream random = StreamOf(part, first + e, Stream::kCounts);
-      for (const Slot& slot : slots_) {
+      RandomStream random = StreamOf(part, first + e, Purpose::kCounts);
+      for (const SlotPlace& slot : slots_) {
         KeyGroup& group = out->groups[slot.group];
         used[slot.group] += max_keys_ == 1 ? 1 : 1 + BelowN(random.Next(), max_keys_);
-        group.offsets[e * group.slots + slot.index_in_group + 1] = used[slot.group];
+        group.offsets[e * group.slots + slot.index + 1] = used[slot.group];
       }
     }
   }
 
   void DrawKeys(RandomStream random, int64_t example, std::vector<uint64_t>* scratch,
                 HiddenModel::Example* hidden, Batch* out) const {
-    for (const Slot& slot : slots_) {
+    for (const SlotPlace& slot : slots_) {
       KeyGroup& group = out->groups[slot.group];
-      const uint32_t* bag = &group.offsets[example * group.slots + slot.index_in_group];
+      const uint32_t* bag = &group.offsets[example * group.slots + slot.index];
       const size_t count = bag[1] - bag[0];
       uint64_t* ranks = scratch->data();
       uint64_t* keys = group.keys.data() + bag[0];
@@ -136,9 +157,10 @@ class ExampleGenerator {
   const uint64_t seed_;
   const uint64_t max_keys_;  // of a bag
   const SyntheticKeys keys_;
-  const std::vector<Slot> slots_;
+  std::vector<SlotPlace> slots_;
   const std::vector<DenseColumn> dense_;
   const ZipfSampler zipf_;
+  const int64_t chunk_examples_;
   HiddenModel model_;
 };
 
@@ -155,9 +177,6 @@ class SyntheticProducer : public ChunkProducer {
       : shape_(spec.shape),
         part_(part == DataPart::kTrain ? kTrainPart : kTestPart),
         examples_(part == DataPart::kTrain ? config.train_examples : config.test_examples),
-        chunk_examples_(std::clamp<int64_t>(
-            kChunkKeys / (static_cast<int64_t>(spec.slots.size()) * config.values_per_slot + 1), 1,
-            kMaxChunkExamples)),
         generator_(config, spec, keys) {
     shape_.has_truth = true;
   }
@@ -166,7 +185,7 @@ class SyntheticProducer : public ChunkProducer {
 
   std::unique_ptr<ChunkWork> Claim() override {
     if (next_ >= examples_) return nullptr;
-    const int64_t count = std::min(chunk_examples_, examples_ - next_);
+    const int64_t count = std::min(generator_.chunk_examples(), examples_ - next_);
     next_ += count;
     return std::make_unique<RangeWork>(next_ - count, count);
   }
@@ -180,7 +199,6 @@ class SyntheticProducer : public ChunkProducer {
   BatchShape shape_;
   const PartNumber part_;
   const int64_t examples_;
-  const int64_t chunk_examples_;
   const ExampleGenerator generator_;
   int64_t next_ = 0;  // example to claim; Claim's callers take turns
 };

@@ -6,10 +6,11 @@
 // would lie in values that training data shows too seldom to learn. With w_j and f_j the means over
 // the keys of slot j, and z_d the dense columns,
 //
-//     logit = bias + linear_scale * N(sum_j w_j + sum_d a_d z_d)
+//     logit = bias + linear_scale * N(sum_j w_j, sum_d a_d z_d)
 //                  + interaction_scale * N(sum_{i<j} <f_i, f_j>)
 //
-// where N scales to a standard deviation of 1. The scales and the bias are measured on a sample.
+// where N scales to a standard deviation of 1 (and gives each slot and each dense column the same
+// share). What that takes, and the bias for the label rate, is measured on a sample.
 // A factorisation machine with pooling = "mean" can represent it.
 //
 // Constant once calibrated; any thread may use it.
@@ -23,15 +24,19 @@
 
 namespace terrace {
 
-// The two parts of an example's logit before they are scaled.
+// The parts of an example's logit before they are scaled.
 struct LogitParts {
-  float linear = 0;
+  float slots = 0;  // linear
+  float dense = 0;  // linear
   float pairwise = 0;
 };
 
 class HiddenModel {
  public:
-  HiddenModel(const SyntheticConfig& config, int64_t dense_columns);
+  // The latents of a key are the bytes of so many hashes: the linear weight, then the factors.
+  static constexpr int kLatentsPerWord = 8;
+
+  HiddenModel(const SyntheticConfig& config, int64_t slots, int64_t dense_columns);
 
   // Sums of one example while its bags are added. One thread.
   class Example {
@@ -39,16 +44,23 @@ class HiddenModel {
     explicit Example(const HiddenModel& model);
     // Forgets the previous example.
     void Start();
-    // The keys of one slot, and their ranks by frequency.
+    // The keys of one slot, at least one, and their ranks by frequency.
     void AddBag(std::span<const uint64_t> keys, std::span<const uint64_t> ranks);
     void AddDense(int64_t column, float z) { dense_ += model_.dense_weights_[column] * z; }
     LogitParts Finish() const;
 
    private:
+    // Over the bags; side by side, so that the compiler adds them as vectors.
+    struct LatentSums {
+      float x[kLatentsPerWord];
+      float squares[kLatentsPerWord];
+    };
+    void AddWord(uint64_t seed, std::span<const uint64_t> keys, std::span<const uint64_t> ranks,
+                 LatentSums* sums) const;
+
     const HiddenModel& model_;
     float dense_ = 0;
-    std::vector<float> sums_;     // [latents] over bags; latent 0 is the linear weight
-    std::vector<float> squares_;  // [latents]
+    std::vector<LatentSums> sums_;  // [words]
   };
 
   // Chooses the scales and the bias so that `sample` has the config's standard deviations and label
@@ -56,21 +68,22 @@ class HiddenModel {
   void Calibrate(std::span<const LogitParts> sample);
 
   // The click probability.
-  float Probability(LogitParts parts) const;
+  float Probability(const LogitParts& parts) const;
 
  private:
-  static constexpr int kLatentsPerWord = 8;  // a byte each
+  double Logit(const LogitParts& parts) const;  // without the bias
 
-  const double linear_std_;
+  const double slots_std_;
+  const double dense_std_;
   const double pairwise_std_;
   const double label_rate_;
   const int64_t factors_;
-  std::vector<uint64_t> word_seeds_;  // one hash a word of latents
+  std::vector<uint64_t> word_seeds_;  // [words]
   std::vector<float> dense_weights_;  // [dense columns]
-  std::vector<float> bag_scales_;     // [keys of a bag]: brings the sum of bytes to variance 1
 
   // Set by Calibrate.
-  double linear_scale_ = 0;
+  double slots_scale_ = 0;
+  double dense_scale_ = 0;
   double pairwise_scale_ = 0;
   double bias_ = 0;
 };
