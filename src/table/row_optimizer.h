@@ -9,13 +9,13 @@
 namespace terrace {
 
 struct RowUpdateArgs {
-  std::byte* base = nullptr;            // arena
+  std::byte* base = nullptr;  // arena
   int64_t stride_bytes = 0;
   const uint32_t* positions = nullptr;  // [rows]; none is 0 (the default row is never updated)
-  float* grads = nullptr;               // [rows, weights]; scratch: l2 and clipping are applied in it
+  float* grads = nullptr;  // [rows, weights]; scratch: l2 and clipping are applied in it
   int64_t rows = 0;
-  double lr = 0;                        // the table's rate times the schedule's factor
-  int64_t step = 0;                     // batches so far, from 1 (Adam's bias correction)
+  double lr = 0;     // the table's rate times the schedule's factor
+  int64_t step = 0;  // batches so far, from 1 (Adam's bias correction)
 };
 void UpdateRows(Stream& stream, const TableSchema& schema, const RowUpdateArgs& args);
 
