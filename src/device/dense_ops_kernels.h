@@ -7,18 +7,11 @@
 #include <cstdint>
 
 #include "device/kernel_macros.h"
+#include "device/lanes.h"
 #include "device/matrix.h"
 #include "device/vector_math.h"
 
 namespace terrace {
-
-// Sums along a row run in this many lanes, joined by SumOfLanes: a shape that does not depend on
-// the width of the registers.
-inline constexpr int kLanes = 8;
-
-TERRACE_HD float SumOfLanes(const float (&lane)[kLanes]) {
-  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-}
 
 TERRACE_HD void Put(float* to, float value, bool adds) { *to = adds ? *to + value : value; }
 
@@ -60,13 +53,17 @@ struct RowDot {
   float* y = nullptr;           // [rows]
   bool adds = false;
 
+  TERRACE_HD void AddLanes(const float* in, int64_t col, int n, Lanes& sum) const {
+    Lanes a, b;
+    LoadLanes(in + col, n, a);
+    LoadLanes(w + col, n, b);
+    sum += a * b;
+  }
   TERRACE_HD void operator()(int64_t row) const {
-    float sum[kLanes] = {};
-    const float* const in = x.row(row);
+    Lanes sum = {};
     int64_t col = 0;
-    for (; col + kLanes <= x.cols; col += kLanes)
-      for (int l = 0; l < kLanes; ++l) sum[l] += in[col + l] * w[col + l];
-    for (int l = 0; col < x.cols; ++l, ++col) sum[l] += in[col] * w[col];
+    for (; col + kLanes <= x.cols; col += kLanes) AddLanes(x.row(row), col, kLanes, sum);
+    AddLanes(x.row(row), col, static_cast<int>(x.cols - col), sum);
     const float dot = SumOfLanes(sum);
     Put(y + row, bias == nullptr ? dot : dot + *bias, adds);
   }

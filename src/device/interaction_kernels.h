@@ -16,24 +16,21 @@ struct FmPool {
   int dim = 0;
   float* y = nullptr;  // [rows]
 
-  TERRACE_HD void AddLanes(const float* v, int lanes, float (&total)[kLanes]) const {
-    float sum[kLanes] = {};
-    float squares[kLanes] = {};
-    for (int s = 0; s < slots; ++s, v += dim) {
-      for (int l = 0; l < lanes; ++l) {
-        sum[l] += v[l];
-        squares[l] += v[l] * v[l];
-      }
+  TERRACE_HD void AddDims(const float* v, int n, Lanes& total) const {
+    Lanes sum = {}, squares = {}, at;
+    for (int s = 0; s < slots; ++s) {
+      LoadLanes(v + s * dim, n, at);
+      sum += at;
+      squares += at * at;
     }
-    for (int l = 0; l < lanes; ++l) total[l] += sum[l] * sum[l] - squares[l];
+    total += sum * sum - squares;
   }
 
   TERRACE_HD void operator()(int64_t row) const {
-    float total[kLanes] = {};
-    const float* const v = x.row(row);
+    Lanes total = {};
     int d = 0;
-    for (; d + kLanes <= dim; d += kLanes) AddLanes(v + d, kLanes, total);
-    if (d < dim) AddLanes(v + d, dim - d, total);
+    for (; d + kLanes <= dim; d += kLanes) AddDims(x.row(row) + d, kLanes, total);
+    if (d < dim) AddDims(x.row(row) + d, dim - d, total);
     y[row] = 0.5f * SumOfLanes(total);
   }
 };
@@ -47,22 +44,24 @@ struct FmPoolBackward {
   Matrix x_grad;                  // [rows, slots * dim]
   bool adds = false;
 
-  TERRACE_HD void PutLanes(const float* v, float* v_grad, int lanes, float g) const {
-    float sum[kLanes] = {};
-    for (int s = 0; s < slots; ++s)
-      for (int l = 0; l < lanes; ++l) sum[l] += v[s * dim + l];
+  TERRACE_HD void PutDims(const float* v, float* v_grad, int n, float g) const {
+    Lanes sum = {}, at;
     for (int s = 0; s < slots; ++s) {
-      float out[kLanes];
-      for (int l = 0; l < lanes; ++l) out[l] = g * (sum[l] - v[s * dim + l]);
-      for (int l = 0; l < lanes; ++l) Put(v_grad + s * dim + l, out[l], adds);
+      LoadLanes(v + s * dim, n, at);
+      sum += at;
+    }
+    for (int s = 0; s < slots; ++s) {
+      LoadLanes(v + s * dim, n, at);
+      const Lanes grad = g * (sum - at);
+      StoreLanes(grad, n, adds, v_grad + s * dim);
     }
   }
 
   TERRACE_HD void operator()(int64_t row) const {
     int d = 0;
     for (; d + kLanes <= dim; d += kLanes)
-      PutLanes(x.row(row) + d, x_grad.row(row) + d, kLanes, y_grad[row]);
-    if (d < dim) PutLanes(x.row(row) + d, x_grad.row(row) + d, dim - d, y_grad[row]);
+      PutDims(x.row(row) + d, x_grad.row(row) + d, kLanes, y_grad[row]);
+    if (d < dim) PutDims(x.row(row) + d, x_grad.row(row) + d, dim - d, y_grad[row]);
   }
 };
 
@@ -118,9 +117,8 @@ struct PairVectors {
 
   TERRACE_HD int has_first() const { return first.data != nullptr ? 1 : 0; }
   TERRACE_HD int count() const { return slot_count + has_first(); }
-  TERRACE_HD const float* vector(int64_t row, int k) const {
-    return k < has_first() ? first.row(row)
-                           : slots.row(row) + static_cast<int64_t>(k - has_first()) * dim;
+  TERRACE_HD const float* vector(int64_t row, int64_t k) const {
+    return k < has_first() ? first.row(row) : slots.row(row) + (k - has_first()) * dim;
   }
 };
 
@@ -138,22 +136,20 @@ struct PairDots {
   TERRACE_HD void Tile(int64_t row, int j0, int d0) const {
     const int count = v.count();
     const int dims = v.dim - d0 < kTileDims ? v.dim - d0 : kTileDims;
-    const int used = count - j0 < kLanes ? count - j0 : kLanes;
-    float turned[kTileDims][kLanes] = {};
-    for (int l = 0; l < used; ++l) {
-      const float* const vj = v.vector(row, j0 + l) + d0;
+    Lanes turned[kTileDims];
+    for (int l = 0; l < kLanes; ++l) {
+      // Lanes past the last vector repeat it; they are not stored.
+      const float* const vj = v.vector(row, j0 + l < count ? j0 + l : count - 1) + d0;
       for (int d = 0; d < dims; ++d) turned[d][l] = vj[d];
     }
     for (int i = j0 + 1; i < count; ++i) {
       const float* const vi = v.vector(row, i) + d0;
       float* const out = y.row(row) + PairColumn(i, j0);
       const int pairs = i - j0 < kLanes ? i - j0 : kLanes;
-      float dot[kLanes] = {};
-      if (d0 > 0)
-        for (int l = 0; l < pairs; ++l) dot[l] = out[l];
-      for (int d = 0; d < dims; ++d)
-        for (int l = 0; l < kLanes; ++l) dot[l] += vi[d] * turned[d][l];
-      for (int l = 0; l < pairs; ++l) out[l] = dot[l];
+      Lanes dot = {};
+      if (d0 > 0) LoadLanes(out, pairs, dot);
+      for (int d = 0; d < dims; ++d) dot += vi[d] * turned[d];
+      StoreLanes(dot, pairs, false, out);
     }
   }
 
@@ -172,26 +168,38 @@ struct PairDotsBackward {
   Matrix slots_grad;
   bool slots_add = false;
 
-  TERRACE_HD void PutLanes(int64_t row, int i, int d, int lanes) const {
-    const float* const g = y_grad.row(row);
-    float sum[kLanes] = {};
-    for (int j = 0; j < v.count(); ++j) {
-      if (j == i) continue;
-      const float pair = g[j < i ? PairColumn(i, j) : PairColumn(j, i)];
-      const float* const vj = v.vector(row, j) + d;
-      for (int l = 0; l < lanes; ++l) sum[l] += pair * vj[l];
-    }
+  // Dims [d, d + kBlocks * kLanes) of v_i, or n of the only block. Several blocks are so many
+  // chains of sums side by side.
+  template <int kBlocks>
+  TERRACE_HD void PutDims(int64_t row, int i, int d, int n) const {
+    Lanes sum[kBlocks] = {};
+    // The pairs (i, j) with j < i, then the pairs (j, i).
+    const float* g = y_grad.row(row) + PairColumn(i, 0);
+    for (int64_t j = 0; j < i; ++j, ++g) AddVector(*g, v.vector(row, j) + d, n, sum);
+    g += i;
+    for (int64_t j = i + 1; j < v.count(); g += j, ++j) AddVector(*g, v.vector(row, j) + d, n, sum);
+
     const bool is_first = i < v.has_first();
     float* const out =
-        is_first ? first_grad.row(row) + d : slots_grad.row(row) + (i - v.has_first()) * v.dim + d;
-    for (int l = 0; l < lanes; ++l) Put(out + l, sum[l], is_first ? first_adds : slots_add);
+        is_first ? first_grad.row(row) : slots_grad.row(row) + int64_t{i - v.has_first()} * v.dim;
+    for (int b = 0; b < kBlocks; ++b)
+      StoreLanes(sum[b], n, is_first ? first_adds : slots_add, out + d + b * kLanes);
+  }
+  template <int kBlocks>
+  TERRACE_HD void AddVector(float g, const float* from, int n, Lanes (&sum)[kBlocks]) const {
+    for (int b = 0; b < kBlocks; ++b) {
+      Lanes at;
+      LoadLanes(from + b * kLanes, n, at);
+      sum[b] += g * at;
+    }
   }
 
   TERRACE_HD void operator()(int64_t row) const {
     for (int i = 0; i < v.count(); ++i) {
       int d = 0;
-      for (; d + kLanes <= v.dim; d += kLanes) PutLanes(row, i, d, kLanes);
-      if (d < v.dim) PutLanes(row, i, d, v.dim - d);
+      for (; d + 2 * kLanes <= v.dim; d += 2 * kLanes) PutDims<2>(row, i, d, kLanes);
+      for (; d + kLanes <= v.dim; d += kLanes) PutDims<1>(row, i, d, kLanes);
+      if (d < v.dim) PutDims<1>(row, i, d, v.dim - d);
     }
   }
 };

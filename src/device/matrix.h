@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "device/kernel_macros.h"
 
@@ -18,7 +19,9 @@ struct MatrixView {
   TERRACE_HD MatrixView Columns(int64_t begin, int64_t count) const {
     return {data + begin, rows, count, stride};
   }
-  TERRACE_HD operator MatrixView<const T>() const { return {data, rows, cols, stride}; }
+  TERRACE_HD operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
+    return {data, rows, cols, stride};
+  }
 };
 using Matrix = MatrixView<float>;
 using ConstMatrix = MatrixView<const float>;
