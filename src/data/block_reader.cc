@@ -87,7 +87,8 @@ void BlockReader::Fill(TextBlock* block) {
 void BlockReader::CutLongLine(TextBlock* block) {
   char skipped[1 << 12];
   while (file_ != nullptr) {
-    const size_t n = file_->Read(skipped, sizeof(skipped));
+    // What is left of it has to fit the next block.
+    const size_t n = file_->Read(skipped, std::min(sizeof(skipped), capacity_));
     if (n == 0) file_ = nullptr;
     const auto* line_end = static_cast<const char*>(std::memchr(skipped, '\n', n));
     if (line_end == nullptr) continue;

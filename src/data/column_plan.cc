@@ -44,7 +44,7 @@ class Header {
         fmt::format("{}:1: the header has no column \"{}\", needed by {}{}. Columns found: {}{}. "
                     "Correct the config, or the header.",
                     file_, name, wanted_by,
-                    nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest),
+                    nearest.empty() ? "" : fmt::format(" (nearest: \"{}\")", nearest),
                     fmt::join(names_.begin(), names_.begin() + shown, ", "),
                     shown < names_.size() ? fmt::format(", ... ({} in all)", names_.size()) : ""));
   }

@@ -49,8 +49,10 @@ void MeasureDenseColumns(Env& env, const DataConfig& config, FeatureSpec* spec) 
                   "which standard input does not allow; set standardise = false, or name a file");
 
   std::vector<Moments> moments(spec->dense.size());
+  DataConfig in_file_order = config;
+  in_file_order.shuffle = 0;
   const std::unique_ptr<DataStream> stream = OpenData(
-      env, config, raw, {.part = DataPart::kTrain, .max_examples = config.standardise_rows});
+      env, in_file_order, raw, {.part = DataPart::kTrain, .max_examples = config.standardise_rows});
   Batch batch;
   while (stream->Next(kRowsAtOnce, &batch)) {
     const float* value = batch.dense.data();

@@ -36,12 +36,10 @@ void CheckSlot(const DataConfig& config, const SlotConfig& slot) {
   if ((slot.bucket == Bucketing::kBoundaries) == slot.boundaries.empty())
     Fail("{}: bucket = \"boundaries\" and boundaries = [...] go together; found only one of them",
          where);
-  for (size_t i = 0; i < slot.boundaries.size(); ++i) {
-    if (!std::isfinite(slot.boundaries[i])) Fail("{}: boundaries must be finite", where);
-    if (i > 0 && slot.boundaries[i] <= slot.boundaries[i - 1])
+  for (size_t i = 1; i < slot.boundaries.size(); ++i)
+    if (slot.boundaries[i] <= slot.boundaries[i - 1])
       Fail("{}: boundaries must ascend; found {} after {}", where, slot.boundaries[i],
            slot.boundaries[i - 1]);
-  }
 }
 
 void CheckDense(const DenseConfig& column) {
@@ -53,7 +51,7 @@ void CheckDense(const DenseConfig& column) {
       Fail("{}: clip = [{}, {}], expected low < high", where, column.clip[0], column.clip[1]);
   }
   if (!std::isfinite(static_cast<float>(column.missing)))
-    Fail("{}: missing = {}, expected a finite number", where, column.missing);
+    Fail("{}: missing = {}, expected a number that a float can hold", where, column.missing);
 }
 
 template <typename T>

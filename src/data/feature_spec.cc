@@ -37,10 +37,17 @@ std::vector<T> ExpandList(const std::vector<T>& list, const char* where) {
 }
 
 template <typename T>
+T Named(const std::string& name) {
+  T element;
+  element.name = element.column = name;
+  return element;
+}
+
+template <typename T>
 std::vector<T> Numbered(const char* prefix, int64_t first, int64_t count) {
-  std::vector<T> list(count);
-  for (int64_t i = 0; i < count; ++i)
-    list[i].name = list[i].column = fmt::format("{}{}", prefix, first + i);
+  std::vector<T> list;
+  for (int64_t i = first; i < first + count; ++i)
+    list.push_back(Named<T>(fmt::format("{}{}", prefix, i)));
   return list;
 }
 
@@ -60,7 +67,7 @@ std::vector<SlotConfig> ResolveSlots(const DataConfig& config) {
             FormatName(config.format));
       break;
     case DataFormat::kLibsvm:
-      if (!given) slots.emplace_back().name = slots[0].column = "features";
+      if (!given) slots = {Named<SlotConfig>("features")};
       if (slots.size() != 1)
         Fail("data.slots: found {} slots, expected one: every index of a libsvm line belongs to it",
              slots.size());

@@ -1,0 +1,117 @@
+#include "data/block_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "data/compress_testing.h"
+#include "data/data_testing.h"
+
+namespace terrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Each block as "file:first_line:text".
+std::vector<std::string> Blocks(MemoryEnv& env, std::vector<std::string> paths,
+                                BlockOptions options) {
+  BlockReader reader(env, std::move(paths), options);
+  std::vector<std::string> blocks;
+  while (const std::unique_ptr<TextBlock> block = reader.Next()) {
+    EXPECT_EQ(block->lines, std::ranges::count(block->text(), '\n'));
+    blocks.push_back(*block->file + ":" + std::to_string(block->first_line) + ":" +
+                     std::string(block->text()));
+  }
+  return blocks;
+}
+
+TEST(BlockReader, CutsAtLineEndsAndCountsLines) {
+  MemoryEnv env;
+  env.files["a"] = "one\ntwo\nthree\nfour\n";
+  EXPECT_THAT(Blocks(env, {"a"}, {10, 5}),
+              ElementsAre("a:1:one\ntwo\n", "a:3:three\n", "a:4:four\n"));
+}
+
+TEST(BlockReader, ABlockNeverSpansFilesAndLinesStartAnew) {
+  MemoryEnv env;
+  env.files["a"] = "one\ntwo";
+  env.files["b"] = "";
+  env.files["c"] = "three\n";
+  EXPECT_THAT(Blocks(env, {"a", "b", "c"}, {100, 50}),
+              ElementsAre("a:1:one\ntwo\n", "c:1:three\n"));
+}
+
+TEST(BlockReader, LeavesAByteOrderMarkOut) {
+  MemoryEnv env;
+  env.files["a"] =
+      "\xef\xbb\xbf"
+      "12345\r\nx\n";
+  env.files["b"] = "\xef\xbb\xbf";
+  EXPECT_THAT(Blocks(env, {"a", "b"}, {1, 5}), ElementsAre("a:1:12345\r\n", "a:2:x\n"));
+}
+
+TEST(BlockReader, KeepsOnlyTheStartOfALineThatIsTooLong) {
+  MemoryEnv env;
+  env.files["a"] = "ok\n" + std::string(10'000, 'x') + "\nafter\n" + std::string(10'000, 'y');
+  EXPECT_THAT(Blocks(env, {"a"}, {1, 5}),
+              ElementsAre("a:1:ok\n", "a:2:xxxxxxx\n", "a:3:after\n", "a:4:yyyyyyy\n"));
+}
+
+TEST(BlockReader, ALineOfTheGreatestLengthIsWhole) {
+  MemoryEnv env;
+  env.files["a"] = "12345\r\n12345\n12345";
+  EXPECT_THAT(Blocks(env, {"a"}, {1, 5}),
+              ElementsAre("a:1:12345\r\n", "a:2:12345\n", "a:3:12345\n"));
+}
+
+TEST(BlockReader, BlocksDependOnTheFilesAlone) {
+  rc::check([] {
+    MemoryEnv env;
+    env.files["a"] = *rc::gen::container<std::string>(rc::gen::element('a', '\n', '\r', '\xef'));
+    env.files["z"] = Zstd(env.files["a"]);
+    const BlockOptions options{*rc::gen::inRange<size_t>(1, 20), *rc::gen::inRange<size_t>(1, 20)};
+    const auto whole = Blocks(env, {"a", "z"}, options);
+    env.max_read = *rc::gen::inRange<size_t>(1, 5);
+    RC_ASSERT(Blocks(env, {"a", "z"}, options) == whole);
+  });
+}
+
+TEST(BlockReader, TextIsNeitherLostNorChanged) {
+  rc::check([] {
+    MemoryEnv env;
+    env.files["a"] = *rc::gen::container<std::string>(rc::gen::element('a', 'b', '\n'));
+    BlockReader reader(env, {"a"}, {*rc::gen::inRange<size_t>(1, 20), 1000});
+    std::string text;
+    int64_t line = 1;
+    while (const std::unique_ptr<TextBlock> block = reader.Next()) {
+      RC_ASSERT(block->first_line == line);
+      line += block->lines;
+      text += block->text();
+    }
+    std::string expected = env.files["a"];
+    if (!expected.empty() && expected.back() != '\n') expected += '\n';
+    RC_ASSERT(text == expected);
+    RC_ASSERT(reader.bytes_read() == static_cast<int64_t>(env.files["a"].size()));
+  });
+}
+
+TEST(BlockReader, TakeLineMovesTheStart) {
+  MemoryEnv env;
+  env.files["a"] = "head\r\nbody\n";
+  BlockReader reader(env, {"a"}, {});
+  const std::unique_ptr<TextBlock> block = reader.Next();
+  EXPECT_TRUE(block->starts_file);
+  EXPECT_EQ(block->TakeLine(), "head");
+  EXPECT_EQ(block->text(), "body\n");
+  EXPECT_EQ(block->first_line, 2);
+  EXPECT_EQ(block->lines, 1);
+}
+
+TEST(BlockReader, AMissingFileIsAnError) {
+  MemoryEnv env;
+  EXPECT_EQ(CodeOf([&] { Blocks(env, {"nowhere"}, {}); }), ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace terrace

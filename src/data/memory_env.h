@@ -1,0 +1,92 @@
+// Files in memory, for tests: reads can be made short or fail.
+#pragma once
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/env.h"
+#include "base/error.h"
+
+namespace terrace {
+
+// Set up before it is used; then safe from several threads as long as nobody writes.
+class MemoryEnv : public Env {
+ public:
+  std::map<std::string, std::string> files;              // by path; "-" is standard input
+  size_t max_read = std::numeric_limits<size_t>::max();  // bytes that one Read returns at most
+  int64_t fail_after = -1;  // every file fails after so many bytes; -1: none does
+
+  std::unique_ptr<SequentialFile> OpenForRead(const std::string& path) override {
+    return std::make_unique<Reader>(this, path, Find(path));
+  }
+  std::unique_ptr<WritableFile> OpenForWrite(const std::string& path) override {
+    files[path].clear();
+    return std::make_unique<Writer>(&files[path]);
+  }
+  void Rename(const std::string& from, const std::string& to) override {
+    files[to] = Find(from);
+    files.erase(from);
+  }
+  void Remove(const std::string& path) override { files.erase(path); }
+  bool Exists(const std::string& path) override { return files.contains(path); }
+  int64_t FileSize(const std::string& path) override {
+    return path == "-" ? -1 : static_cast<int64_t>(Find(path).size());
+  }
+  std::vector<std::string> Glob(const std::string& pattern) override {
+    if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};
+    std::vector<std::string> paths;
+    for (const auto& [path, unused] : files)
+      if (fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME) == 0) paths.push_back(path);
+    return paths;
+  }
+
+ private:
+  class Reader : public SequentialFile {
+   public:
+    Reader(MemoryEnv* env, std::string path, std::string_view contents)
+        : env_(env), path_(std::move(path)), contents_(contents) {}
+    size_t Read(void* buffer, size_t size) override {
+      if (env_->fail_after >= 0 && at_ >= static_cast<size_t>(env_->fail_after))
+        throw Error(ErrorCode::kIo, path_ + ": cannot read: Input/output error");
+      size = std::min({size, env_->max_read, contents_.size() - at_});
+      if (env_->fail_after >= 0) size = std::min(size, static_cast<size_t>(env_->fail_after) - at_);
+      std::memcpy(buffer, contents_.data() + at_, size);
+      at_ += size;
+      return size;
+    }
+
+   private:
+    MemoryEnv* const env_;
+    const std::string path_;
+    const std::string_view contents_;
+    size_t at_ = 0;
+  };
+
+  class Writer : public WritableFile {
+   public:
+    explicit Writer(std::string* contents) : contents_(contents) {}
+    void Append(std::string_view data) override { contents_->append(data); }
+    void Close() override {}
+
+   private:
+    std::string* const contents_;
+  };
+
+  const std::string& Find(const std::string& path) const {
+    const auto found = files.find(path);
+    if (found == files.end())
+      throw Error(ErrorCode::kIo, path + ": cannot open: No such file or directory");
+    return found->second;
+  }
+};
+
+}  // namespace terrace
