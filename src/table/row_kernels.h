@@ -1,4 +1,4 @@
-// The table of row-update kernels, one for each instruction-set level. See table/row_optimizer.h.
+// The CPU's kernels behind row_optimizer.h, one table for each instruction-set level.
 #pragma once
 
 #include <cstddef>
@@ -8,31 +8,38 @@
 
 namespace terrace {
 
-// Everything a kernel needs, in the types it computes with.
+// Rows and constants of one call. The kernels see floats only.
 struct RowKernelArgs {
-  std::byte* base;
-  int64_t stride_bytes;
-  const uint32_t* positions;  // [rows]
-  float* grads;               // [rows, weights]
-  int64_t rows;
-  int weights;
-  int linear;  // 0 or 1: the last weight is the linear one
-  float lr;    // adam: lr / (1 - beta1^step)
-  float l2;
-  float clip_norm;  // 0: off
-  float eps;
-  float beta1;
-  float beta2;
-  float adam_scale;  // 1 / sqrt(1 - beta2^step)
-  float ftrl_l1;
-  float ftrl_l2;
-  float ftrl_beta;
+  std::byte* base = nullptr;
+  int64_t stride_bytes = 0;
+  int dim = 0;
+  int linear = 0;
+  int state = 0;
+  const uint32_t* positions = nullptr;  // [rows]
+  float* grads = nullptr;               // [rows, dim + linear]
+  int64_t rows = 0;
+
+  float l2 = 0;
+  float clip_norm = 0;  // 0: off
+  float lr = 0;         // Adam: over 1 - beta1^step; FTRL: 1 / alpha
+  float eps = 0;
+  float beta1 = 0;
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
+  float rescale = 0;  // Adam: 1 / sqrt(1 - beta2^step)
+  float ftrl_l1 = 0;
+  float ftrl_l2 = 0;
+  float ftrl_beta = 0;
 };
 
-struct RowKernels {
-  // By RowOptimizer.
-  void (*update[5])(const RowKernelArgs& args);
+struct RowOptimizerKernels {
+  void (*sgd)(const RowKernelArgs&);
+  void (*adagrad)(const RowKernelArgs&);
+  void (*row_adagrad)(const RowKernelArgs&);
+  void (*adam)(const RowKernelArgs&);
+  void (*ftrl)(const RowKernelArgs&);
 };
-TERRACE_DECLARE_ISA_TABLE(RowKernels, kRowKernels)
+TERRACE_DECLARE_ISA_TABLE(RowOptimizerKernels, kRowOptimizerKernels)
 
 }  // namespace terrace

@@ -1,164 +1,197 @@
-// The loops of the row optimizers. A row's result depends on that row's data only: never on its
-// place in the call, nor on the instruction set.
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-
+#include "device/kernel_macros.h"
+#include "device/lanes.h"
 #include "table/row_kernels.h"
 
 namespace terrace {
 namespace TERRACE_ISA {
 namespace {
 
-constexpr int64_t kPrefetchRows = 12;
-constexpr int kLineBytes = 64;
-constexpr int kLanes = 8;  // of every sum over a row's weights, at every instruction set
+// Rows ahead that are prefetched.
+constexpr int64_t kAhead = 12;
+constexpr int64_t kLine = 64;
 
-// Sum of squares with kLanes partial sums, joined in a fixed order.
-inline float SumOfSquares(const float* g, int n) {
-  float lanes[kLanes] = {};
+TERRACE_HD float SumOfSquares(const float* x, int n) {
+  Lanes sum = {};
+  Lanes part;
   int i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lanes[l] += g[i + l] * g[i + l];
-  for (int l = 0; i < n; ++i, ++l) lanes[l] += g[i] * g[i];
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
-         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+  for (; i + kLanes <= n; i += kLanes) {
+    LoadLanes(x + i, kLanes, part);
+    sum += part * part;
+  }
+  if (i < n) {
+    LoadLanes(x + i, n - i, part);
+    sum += part * part;
+  }
+  return SumOfLanes(sum);
 }
 
-// Each optimizer: state_floats(weights) after the weights, and Apply to one row. `n` is a constant
-// where the kernel is made for a width.
+// A row's weights and state, and its gradient. kN is the number of weights, or 0: `weights`.
+template <int kN>
+struct Row {
+  float* __restrict w;
+  float* __restrict state;
+  float* __restrict grad;
+  int weights;
+
+  TERRACE_HD int n() const { return kN != 0 ? kN : weights; }
+};
+
 struct Sgd {
-  static int StateFloats(const RowKernelArgs&) { return 0; }
-  static inline void Apply(const RowKernelArgs& a, int n, float* __restrict w, float*,
-                           const float* __restrict g) {
-    for (int i = 0; i < n; ++i) w[i] -= a.lr * g[i];
+  template <typename Row>
+  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
+    const int n = row.n();
+    TERRACE_INDEPENDENT
+    for (int i = 0; i < n; ++i) row.w[i] -= a.lr * row.grad[i];
   }
 };
 
+// Duchi et al. 2011.
 struct AdaGrad {
-  static int StateFloats(const RowKernelArgs& a) { return a.weights; }
-  static inline void Apply(const RowKernelArgs& a, int n, float* __restrict w, float* __restrict s,
-                           const float* __restrict g) {
+  template <typename Row>
+  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
+    const int n = row.n();
+    TERRACE_INDEPENDENT
     for (int i = 0; i < n; ++i) {
-      const float sum = s[i] + g[i] * g[i];
-      s[i] = sum;
-      w[i] -= a.lr * g[i] / (std::sqrt(sum) + a.eps);
+      const float g = row.grad[i];
+      const float squares = row.state[i] + g * g;
+      row.state[i] = squares;
+      row.w[i] -= a.lr * g / (__builtin_sqrtf(squares) + a.eps);
     }
   }
 };
 
+// One sum of mean squares for the vector, one for the linear weight.
 struct RowAdaGrad {
-  static int StateFloats(const RowKernelArgs& a) {
-    return (a.weights > a.linear ? 1 : 0) + a.linear;
-  }
-  static inline void Apply(const RowKernelArgs& a, int n, float* __restrict w, float* __restrict s,
-                           const float* __restrict g) {
-    const int dim = n - a.linear;
+  template <typename Row>
+  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
+    const int dim = row.n() - a.linear;
+    float* state = row.state;
     if (dim > 0) {
-      s[0] += SumOfSquares(g, dim) / static_cast<float>(dim);
-      const float rate = a.lr / (std::sqrt(s[0]) + a.eps);
-      for (int i = 0; i < dim; ++i) w[i] -= rate * g[i];
+      *state += SumOfSquares(row.grad, dim) / static_cast<float>(dim);
+      const float rate = a.lr / (__builtin_sqrtf(*state) + a.eps);
+      TERRACE_INDEPENDENT
+      for (int i = 0; i < dim; ++i) row.w[i] -= rate * row.grad[i];
+      ++state;
     }
     if (a.linear != 0) {
-      float& sum = s[dim > 0 ? 1 : 0];
-      sum += g[dim] * g[dim];
-      w[dim] -= a.lr / (std::sqrt(sum) + a.eps) * g[dim];
+      const float g = row.grad[dim];
+      *state += g * g;
+      row.w[dim] -= a.lr / (__builtin_sqrtf(*state) + a.eps) * g;
     }
   }
 };
 
+// Kingma and Ba 2015, on the touched rows only.
 struct Adam {
-  static int StateFloats(const RowKernelArgs& a) { return 2 * a.weights; }
-  static inline void Apply(const RowKernelArgs& a, int n, float* __restrict w, float* __restrict s,
-                           const float* __restrict g) {
-    float* const mean = s;
-    float* const square = s + n;
+  template <typename Row>
+  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
+    const int n = row.n();
+    float* const mean = row.state;
+    float* const variance = row.state + n;
+    TERRACE_INDEPENDENT
     for (int i = 0; i < n; ++i) {
-      const float m = a.beta1 * mean[i] + (1 - a.beta1) * g[i];
-      const float v = a.beta2 * square[i] + (1 - a.beta2) * (g[i] * g[i]);
+      const float g = row.grad[i];
+      const float m = mean[i] * a.beta1 + g * a.one_minus_beta1;
+      const float v = variance[i] * a.beta2 + g * g * a.one_minus_beta2;
       mean[i] = m;
-      square[i] = v;
-      w[i] -= a.lr * m / (std::sqrt(v) * a.adam_scale + a.eps);
+      variance[i] = v;
+      row.w[i] -= a.lr * m / (__builtin_sqrtf(v) * a.rescale + a.eps);
     }
   }
 };
 
-// McMahan et al.: the weight is a function of the state (z, n), so l1 gives exact zeros.
+// McMahan et al. 2013, algorithm 1, with 1 / alpha in `lr`.
 struct Ftrl {
-  static int StateFloats(const RowKernelArgs& a) { return 2 * a.weights; }
-  static inline void Apply(const RowKernelArgs& a, int n, float* __restrict w, float* __restrict s,
-                           const float* __restrict g) {
-    float* const z = s;
-    float* const squares = s + n;
-    for (int i = 0; i < n; ++i) {
-      const float sum = squares[i] + g[i] * g[i];
-      const float root = std::sqrt(sum);
-      const float sigma = (root - std::sqrt(squares[i])) / a.lr;
-      const float zi = z[i] + (g[i] - sigma * w[i]);
-      squares[i] = sum;
-      z[i] = zi;
-      const float shrunk = zi - (zi < 0 ? -a.ftrl_l1 : a.ftrl_l1);
-      const float weight = -shrunk / ((a.ftrl_beta + root) / a.lr + a.ftrl_l2);
-      w[i] = (zi < 0 ? -zi : zi) <= a.ftrl_l1 ? 0.0f : weight;
+  template <typename Row>
+  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
+    const int weights = row.n();
+    float* const z = row.state;
+    float* const squares = row.state + weights;
+    TERRACE_INDEPENDENT
+    for (int i = 0; i < weights; ++i) {
+      const float g = row.grad[i];
+      const float n = squares[i] + g * g;
+      const float root = __builtin_sqrtf(n);
+      const float sigma = (root - __builtin_sqrtf(squares[i])) * a.lr;
+      const float sum = z[i] + (g - sigma * row.w[i]);
+      const float beyond = __builtin_fabsf(sum) - a.ftrl_l1;
+      const float size = beyond / ((a.ftrl_beta + root) * a.lr + a.ftrl_l2);
+      squares[i] = n;
+      z[i] = sum;
+      row.w[i] = beyond > 0 ? __builtin_copysignf(size, -sum) : 0.0f;
     }
   }
 };
 
-inline void ClipAndDecay(const RowKernelArgs& a, int n, const float* __restrict w,
-                         float* __restrict g) {
-  if (a.clip_norm > 0) {
-    const float norm = std::sqrt(SumOfSquares(g, n));
-    if (norm > a.clip_norm) {
-      const float factor = a.clip_norm / norm;
-      for (int i = 0; i < n; ++i) g[i] *= factor;
-    }
+// Adds l2 * w to the gradient, then scales it down to clip_norm.
+template <int kN>
+TERRACE_HD void Regularise(const RowKernelArgs& a, const Row<kN>& row) {
+  const int n = row.n();
+  if (a.l2 != 0) {
+    TERRACE_INDEPENDENT
+    for (int i = 0; i < n; ++i) row.grad[i] += a.l2 * row.w[i];
   }
-  if (a.l2 > 0)
-    for (int i = 0; i < n; ++i) g[i] += a.l2 * w[i];
+  if (a.clip_norm == 0) return;
+  const float norm = __builtin_sqrtf(SumOfSquares(row.grad, n));
+  if (norm <= a.clip_norm) return;
+  const float factor = a.clip_norm / norm;
+  TERRACE_INDEPENDENT
+  for (int i = 0; i < n; ++i) row.grad[i] *= factor;
 }
 
-// kWeights: the row's weights, or 0 where they are known at run time only.
-template <typename Optimizer, int kWeights>
-void UpdateLoop(const RowKernelArgs& a) {
-  const int n = kWeights > 0 ? kWeights : a.weights;
-  const int64_t row_bytes = 4 * int64_t{n + Optimizer::StateFloats(a)};
-  const bool adjust = a.clip_norm > 0 || a.l2 > 0;
+template <typename Optimizer, int kN>
+void UpdateAll(const RowKernelArgs& args) {
+  const RowKernelArgs a = args;
+  const int n = kN != 0 ? kN : a.dim + a.linear;
+  const int64_t bytes = (n + a.state) * static_cast<int64_t>(sizeof(float));
+  const auto row_at = [&](int64_t r) {
+    return reinterpret_cast<char*>(a.base) + a.positions[r] * a.stride_bytes;
+  };
+  const auto prefetch = [&](int64_t r) {
+    char* const row = row_at(r);
+    for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(row + b, 1);
+    __builtin_prefetch(row + bytes - 1, 1);
+  };
+  for (int64_t r = 0; r < kAhead && r < a.rows; ++r) prefetch(r);
   for (int64_t r = 0; r < a.rows; ++r) {
-    if (r + kPrefetchRows < a.rows) {
-      const std::byte* next = a.base + a.positions[r + kPrefetchRows] * a.stride_bytes;
-      for (int64_t b = 0; b < row_bytes; b += kLineBytes) __builtin_prefetch(next + b, 1);
-    }
-    auto* const w = reinterpret_cast<float*>(a.base + a.positions[r] * a.stride_bytes);
-    float* const g = a.grads + r * n;
-    if (adjust) ClipAndDecay(a, n, w, g);
-    Optimizer::Apply(a, n, w, w + n, g);
+    if (r + kAhead < a.rows) prefetch(r + kAhead);
+    float* const w = reinterpret_cast<float*>(row_at(r));
+    const Row<kN> row{w, w + n, a.grads + r * n, n};
+    Regularise(a, row);
+    Optimizer::Update(a, row);
   }
 }
 
-// The widths of common tables (a power of two, with and without a linear weight) get loops of
-// their own.
+// Straight-line code for the usual vectors, with and without a linear weight.
 template <typename Optimizer>
-void Update(const RowKernelArgs& a) {
-  switch (a.weights) {
-    case 1:
-      return UpdateLoop<Optimizer, 1>(a);
+void Update(const RowKernelArgs& args) {
+  switch (args.dim + args.linear) {
     case 8:
-      return UpdateLoop<Optimizer, 8>(a);
+      return UpdateAll<Optimizer, 8>(args);
     case 9:
-      return UpdateLoop<Optimizer, 9>(a);
+      return UpdateAll<Optimizer, 9>(args);
     case 16:
-      return UpdateLoop<Optimizer, 16>(a);
+      return UpdateAll<Optimizer, 16>(args);
     case 17:
-      return UpdateLoop<Optimizer, 17>(a);
+      return UpdateAll<Optimizer, 17>(args);
+    case 32:
+      return UpdateAll<Optimizer, 32>(args);
+    case 33:
+      return UpdateAll<Optimizer, 33>(args);
     default:
-      return UpdateLoop<Optimizer, 0>(a);
+      return UpdateAll<Optimizer, 0>(args);
   }
 }
 
 }  // namespace
 
-const RowKernels kRowKernels = {
-    {Update<Sgd>, Update<AdaGrad>, Update<RowAdaGrad>, Update<Adam>, Update<Ftrl>}};
+const RowOptimizerKernels kRowOptimizerKernels = {
+    .sgd = Update<Sgd>,
+    .adagrad = Update<AdaGrad>,
+    .row_adagrad = Update<RowAdaGrad>,
+    .adam = Update<Adam>,
+    .ftrl = Update<Ftrl>,
+};
 
 }  // namespace TERRACE_ISA
 }  // namespace terrace

@@ -2,13 +2,13 @@
 //
 // Position 0 is the default row, all zero. Positions are handed out in the order keys are first
 // seen, and stay. The arena is one reserved range of addresses: rows never move.
-// Threads: one thread calls the non-const functions; others may at the same time read and write rows
-// at positions they were handed. Throws Error when memory runs out.
+// Threads: one thread calls the non-const functions; others may at the same time read and write
+// rows at positions they were handed. Throws Error when memory runs out; the tier must not be used
+// then.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "table/schema.h"
 #include "tier/key_index.h"
@@ -26,22 +26,20 @@ class MemoryTier {
   const std::byte* row(uint32_t position) const {
     return arena_.data() + position * schema_.layout.stride;
   }
-  uint64_t key(uint32_t position) const { return keys_[position]; }
+  uint64_t key(uint32_t position) const { return index_.key(position); }
 
   // Position of each key; keys not seen before get a row (initialised). Keys are distinct.
   void FindOrCreate(std::span<const uint64_t> keys, std::span<uint32_t> positions);
   // Position of each key, 0 where absent.
   void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
 
-  int64_t arena_bytes() const;  // rows
-  int64_t index_bytes() const;  // index and keys
+  int64_t arena_bytes() const { return arena_.size(); }   // rows
+  int64_t index_bytes() const { return index_.bytes(); }  // index and keys
 
  private:
   const TableSchema schema_;
   RowArena arena_;
   KeyIndex index_;
-  RowArena key_arena_;
-  uint64_t* keys_ = nullptr;  // [position], in key_arena_
   int64_t rows_ = 0;
 };
 

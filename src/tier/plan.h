@@ -12,8 +12,8 @@ struct TablePlan {
   std::vector<uint32_t> unique_positions;  // [rows]: distinct positions, in order of first use
   std::vector<uint32_t> row_offsets;       // [rows + 1]: row r's occurrences in row_bags
   std::vector<uint32_t> row_bags;          // [occurrences]: bag of each, by row, in example order
-  std::vector<float> scales;               // [occurrences], or empty: all 1. value, or value / bag size
-  std::vector<float> row_scales;           // the same in the order of row_bags, or empty
+  std::vector<float> scales;      // [occurrences], or empty: all 1. value, or value / bag size
+  std::vector<float> row_scales;  // the same in the order of row_bags, or empty
 };
 
 // What a plan is made from: one key group of a batch.

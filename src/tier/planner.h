@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tier/key_dedup.h"
 #include "tier/memory_tier.h"
 #include "tier/plan.h"
 
@@ -21,14 +22,9 @@ class Planner {
   void PlanEval(const PlanInput& input, TablePlan* plan);
 
  private:
-  // Distinct keys of the batch, in order of first use, into unique_keys_; ids_[o] numbers them.
-  void Deduplicate(const PlanInput& input);
-  void FillScales(const PlanInput& input, TablePlan* plan);
-
   MemoryTier* const tier_;
-  std::vector<uint64_t> unique_keys_;
-  std::vector<uint32_t> ids_;          // [occurrences]
-  std::vector<uint32_t> dedup_slots_;  // open addressing: 1 + id, 0 if free
+  KeyDedup dedup_;
+  std::vector<uint32_t> unique_positions_;  // of an evaluation's distinct keys
 };
 
 }  // namespace terrace

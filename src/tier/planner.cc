@@ -1,0 +1,110 @@
+#include "tier/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace terrace {
+namespace {
+
+void CheckInput(const PlanInput& input) {
+  constexpr size_t kLimit = std::numeric_limits<uint32_t>::max();
+  if (input.keys.size() >= kLimit || input.bag_offsets.size() >= kLimit)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("a batch has {} keys in {} bags; fewer than {} of each can be handled. "
+                            "Lower train.batch",
+                            input.keys.size(), input.bag_offsets.size(), kLimit));
+  TERRACE_CHECK(!input.bag_offsets.empty() && input.bag_offsets.front() == 0 &&
+                input.bag_offsets.back() == input.keys.size());
+  TERRACE_CHECK(input.slots > 0 && (input.bag_offsets.size() - 1) % input.slots == 0);
+  TERRACE_CHECK(input.values.empty() || input.values.size() == input.keys.size());
+  TERRACE_CHECK(input.mean_slots.size() == static_cast<size_t>(input.slots));
+}
+
+// Calls f(bag, slot) for each bag in order.
+template <typename F>
+void ForBags(const PlanInput& input, F f) {
+  const size_t bags = input.bag_offsets.size() - 1;
+  for (size_t bag = 0; bag < bags;)
+    for (int slot = 0; slot < input.slots; ++slot, ++bag) f(bag, slot);
+}
+
+bool NeedsScales(const PlanInput& input) {
+  if (!input.values.empty()) return true;
+  if (std::find(input.mean_slots.begin(), input.mean_slots.end(), 1) == input.mean_slots.end())
+    return false;
+  bool needed = false;
+  ForBags(input, [&](size_t bag, int slot) {
+    needed |=
+        input.mean_slots[slot] != 0 && input.bag_offsets[bag + 1] - input.bag_offsets[bag] > 1;
+  });
+  return needed;
+}
+
+void FillScales(const PlanInput& input, std::vector<float>* scales) {
+  scales->clear();
+  if (!NeedsScales(input)) return;
+  scales->resize(input.keys.size());
+  ForBags(input, [&](size_t bag, int slot) {
+    const uint32_t begin = input.bag_offsets[bag];
+    const uint32_t end = input.bag_offsets[bag + 1];
+    const float share = input.mean_slots[slot] != 0 ? 1.0f / static_cast<float>(end - begin) : 1.0f;
+    for (uint32_t o = begin; o < end; ++o)
+      (*scales)[o] = input.values.empty() ? share : input.values[o] * share;
+  });
+}
+
+// The inverse index by counting sort: row r's occurrences, in example order.
+void FillRows(const PlanInput& input, std::span<const uint32_t> ids, TablePlan* plan) {
+  // Counts stand two places up, so that the sort's cursors end as the offsets.
+  std::vector<uint32_t>& offsets = plan->row_offsets;
+  offsets.assign(plan->unique_positions.size() + 2, 0);
+  for (uint32_t id : ids) ++offsets[id + 2];
+  for (size_t r = 2; r < offsets.size(); ++r) offsets[r] += offsets[r - 1];
+
+  uint32_t* const cursors = offsets.data() + 1;
+  plan->row_bags.resize(ids.size());
+  plan->row_scales.resize(plan->scales.size());
+  const bool scaled = !plan->scales.empty();
+  const size_t bags = input.bag_offsets.size() - 1;
+  for (size_t bag = 0; bag < bags; ++bag)
+    for (uint32_t o = input.bag_offsets[bag]; o < input.bag_offsets[bag + 1]; ++o) {
+      const uint32_t place = cursors[ids[o]]++;
+      plan->row_bags[place] = static_cast<uint32_t>(bag);
+      if (scaled) plan->row_scales[place] = plan->scales[o];
+    }
+  offsets.pop_back();
+}
+
+void FillPositions(std::span<const uint32_t> ids, std::span<const uint32_t> unique_positions,
+                   std::vector<uint32_t>* positions) {
+  positions->resize(ids.size());
+  for (size_t o = 0; o < ids.size(); ++o) (*positions)[o] = unique_positions[ids[o]];
+}
+
+}  // namespace
+
+void Planner::PlanTrain(const PlanInput& input, TablePlan* plan) {
+  CheckInput(input);
+  dedup_.Run(input.keys);
+  // FindOrCreate never gives position 0: the default row gets no gradient.
+  plan->unique_positions.resize(dedup_.unique_keys().size());
+  tier_->FindOrCreate(dedup_.unique_keys(), plan->unique_positions);
+  FillPositions(dedup_.ids(), plan->unique_positions, &plan->positions);
+  FillScales(input, &plan->scales);
+  FillRows(input, dedup_.ids(), plan);
+}
+
+void Planner::PlanEval(const PlanInput& input, TablePlan* plan) {
+  CheckInput(input);
+  dedup_.Run(input.keys);
+  unique_positions_.resize(dedup_.unique_keys().size());
+  tier_->Find(dedup_.unique_keys(), unique_positions_);
+  FillPositions(dedup_.ids(), unique_positions_, &plan->positions);
+  FillScales(input, &plan->scales);
+}
+
+}  // namespace terrace
