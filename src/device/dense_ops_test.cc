@@ -64,7 +64,7 @@ TEST(DenseOps, BiasActivateAppliesBothToEveryElement) {
         for (int64_t r = 0; r < s.rows; ++r)
           for (int64_t c = 0; c < s.cols; ++c)
             want.push_back(Apply(activation, x.at(r, c) + (with_bias ? double{bias[c]} : 0)));
-        ExpectNear(got, want, 1e-6);
+        EXPECT_EQ(FirstDifference(got, want, 1e-6), "");
       }
     }
   }
@@ -97,7 +97,7 @@ TEST(DenseOps, ActivateBackwardScalesTheGradientAndSumsItsColumns) {
           }
         }
         want.insert(want.end(), sums.begin(), sums.end());
-        ExpectNear(got, want, 1e-6);
+        EXPECT_EQ(FirstDifference(got, want, 1e-6), "");
       }
     }
   }
@@ -132,7 +132,7 @@ TEST(DenseOps, RowDotMultipliesEachRowByTheWeights) {
         want.push_back(bias + (adds ? double{before[r]} : 0));
         for (int64_t c = 0; c < s.cols; ++c) want[r] += double{x.at(r, c)} * w[c];
       }
-      ExpectNear(got, want, 1e-5);
+      EXPECT_EQ(FirstDifference(got, want, 1e-5), "");
     }
   }
 }
@@ -152,7 +152,7 @@ TEST(DenseOps, RowDotGradientsAreProductsWithTheOutputsGradient) {
     std::vector<double> want_w(s.cols, 0);
     for (int64_t r = 0; r < s.rows; ++r)
       for (int64_t c = 0; c < s.cols; ++c) want_w[c] += double{g[r]} * x.at(r, c);
-    ExpectNear(w_grad, want_w, 1e-5);
+    EXPECT_EQ(FirstDifference(w_grad, want_w, 1e-5), "");
     for (bool adds : {false, true}) {
       const std::vector<float> x_grad = OnEveryIsa([&](const DenseKernels& kernels) {
         TestMatrix out(s.rows, s.cols, 4);
@@ -165,7 +165,7 @@ TEST(DenseOps, RowDotGradientsAreProductsWithTheOutputsGradient) {
       for (int64_t r = 0; r < s.rows; ++r)
         for (int64_t c = 0; c < s.cols; ++c)
           want_x.push_back(double{g[r]} * w[c] + (adds ? double{before.at(r, c)} : 0));
-      ExpectNear(x_grad, want_x, 1e-6);
+      EXPECT_EQ(FirstDifference(x_grad, want_x, 1e-6), "");
     }
   }
 }

@@ -51,7 +51,7 @@ TEST(Gemm, MatchesTheDefinitionForAllTransposesAndOddShapes) {
                       .transpose_b = tb,
                       .alpha = alpha,
                       .beta = beta});
-        ExpectNear(c.Elements(), want, 1e-5);
+        EXPECT_EQ(FirstDifference(c.Elements(), want, 1e-5), "");
       }
     }
   }
@@ -64,7 +64,7 @@ TEST(Gemm, IgnoresOldContentsWhenBetaIsZero) {
   for (int64_t r = 0; r < 3; ++r)
     for (int64_t col = 0; col < 4; ++col) c.at(r, col) = std::numeric_limits<float>::quiet_NaN();
   Gemm(stream, {.a = a.view(), .b = b.view(), .c = c.view()});
-  ExpectNear(c.Elements(), want, 1e-5);
+  EXPECT_EQ(FirstDifference(c.Elements(), want, 1e-5), "");
 }
 
 TEST(Gemm, CarriesNanFromTheFactors) {

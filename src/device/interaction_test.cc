@@ -31,7 +31,7 @@ TEST(FmPool, SumsTheDotsOfAllPairs) {
         for (int j = 0; j < i; ++j)
           for (int d = 0; d < s.dim; ++d)
             want[r] += double{x.at(r, i * s.dim + d)} * x.at(r, j * s.dim + d);
-    ExpectNear(got, want, 2e-5);
+    EXPECT_EQ(FirstDifference(got, want, 2e-5), "");
   }
 }
 
@@ -60,7 +60,7 @@ TEST(FmPool, GradientOfAVectorIsTheSumOfTheOthers) {
             if (j != c / s.dim) want.back() += double{g[r]} * x.at(r, j * s.dim + c % s.dim);
         }
       }
-      ExpectNear(got, want, 1e-5);
+      EXPECT_EQ(FirstDifference(got, want, 1e-5), "");
     }
   }
 }
@@ -89,7 +89,7 @@ TEST(Cross, ForwardAddsTheBiasAndMultipliesByTheFirstInput) {
         want[(3 + r) * cols + c] = x0.at(r, c) * unit + xl.at(r, c);
       }
     }
-    ExpectNear(got, want, 1e-6);
+    EXPECT_EQ(FirstDifference(got, want, 1e-6), "");
   }
 }
 
@@ -142,8 +142,10 @@ TEST(Cross, BackwardGivesTheGradientOfEachInput) {
         return all;
       });
       const TestMatrix x0_before(3, x0_cols, 5), xl_before(3, cols, 6);
-      ExpectNear(got, NaiveCrossBackward(x0, u, g, x0_cols, same, adds, x0_before, xl_before),
-                 1e-6);
+      EXPECT_EQ(
+          FirstDifference(
+              got, NaiveCrossBackward(x0, u, g, x0_cols, same, adds, x0_before, xl_before), 1e-6),
+          "");
     }
   }
 }
@@ -181,7 +183,7 @@ TEST(PairDots, MultipliesEveryPairOnce) {
           }
         }
       }
-      ExpectNear(got, want, 1e-5);
+      EXPECT_EQ(FirstDifference(got, want, 1e-5), "");
     }
   }
 }
@@ -226,7 +228,7 @@ TEST(PairDots, GradientOfAVectorIsTheWeightedSumOfTheOthers) {
       for (int64_t r = 0; r < s.rows; ++r)
         for (int i = has_first ? 1 : 0; i < count; ++i)
           for (int d = 0; d < s.dim; ++d) want.push_back(gradient(r, i, d));
-      ExpectNear(got, want, 1e-5);
+      EXPECT_EQ(FirstDifference(got, want, 1e-5), "");
     }
   }
 }

@@ -1,14 +1,14 @@
 // For tests of kernels: matrices with guarded margins, and the kernel tables of this CPU.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "device/dense_ops.h"
 
@@ -38,12 +38,12 @@ class TestMatrix {
   int64_t rows() const { return rows_; }
   int64_t cols() const { return cols_; }
 
-  // The elements, row by row; fails the test if a margin was written.
+  // The elements, row by row. Throws if a margin was written.
   std::vector<float> Elements() const {
     std::vector<float> all;
     for (int64_t r = 0; r < rows_; ++r) {
       for (int64_t c = 0; c < cols_; ++c) all.push_back(at(r, c));
-      for (int64_t c = cols_; c < cols_ + kMargin; ++c) EXPECT_EQ(at(r, c), kGuard);
+      for (int64_t c = cols_; c < cols_ + kMargin; ++c) TERRACE_CHECK(at(r, c) == kGuard);
     }
     return all;
   }
@@ -67,25 +67,30 @@ inline std::vector<const DenseKernels*> AllDenseKernels() {
 }
 
 inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// run(kernels) returns what the kernels wrote: expects the same bits of every table, and returns
-// them.
+// run(kernels) returns what the kernels wrote, which is what this returns. Throws unless every
+// table gives the same bits.
 template <typename Run>
 std::vector<float> OnEveryIsa(Run run) {
   const std::vector<const DenseKernels*> tables = AllDenseKernels();
   const std::vector<float> first = run(*tables[0]);
-  for (size_t i = 1; i < tables.size(); ++i)
-    EXPECT_TRUE(SameBits(run(*tables[i]), first)) << "table " << i;
+  for (const DenseKernels* kernels : tables) TERRACE_CHECK(SameBits(run(*kernels), first));
   return first;
 }
 
-inline void ExpectNear(const std::vector<float>& got, const std::vector<double>& want,
-                       double tolerance) {
-  ASSERT_EQ(got.size(), want.size());
+// "" if each element is within `tolerance`, relative to 1 + |want|; else where it is not.
+inline std::string FirstDifference(const std::vector<float>& got, const std::vector<double>& want,
+                                   double tolerance) {
+  if (got.size() != want.size())
+    return std::to_string(got.size()) + " elements, not " + std::to_string(want.size());
   for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << "element " << i;
+    if (!(std::abs(got[i] - want[i]) <= tolerance * (1 + std::abs(want[i]))))
+      return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", not " +
+             std::to_string(want[i]);
+  return "";
 }
 
 }  // namespace terrace

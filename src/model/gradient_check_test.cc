@@ -66,7 +66,8 @@ std::string GradientCheck::Name(int64_t i) const {
 double GradientCheck::Objective() {
   run_->Start(&stream_, rows_);
   for (int64_t r = 0; r < rows_; ++r)
-    std::copy_n(&input_[r * model_->input_width()], model_->input_width(), run_->input().row(r));
+    std::copy_n(input_.data() + r * model_->input_width(), model_->input_width(),
+                run_->input().row(r));
   if (model_->uses_linear()) std::copy_n(linear_.data(), rows_, run_->linear());
   run_->Forward(params_.data(), {.training = true, .dropout_seed = 5, .first_example = 3});
   double sum = 0;
