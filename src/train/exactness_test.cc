@@ -34,7 +34,7 @@ TEST_P(ExactModels, AnyThreadCountGivesTheSameBits) {
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, ExactModels,
                          ::testing::Values("lr", "fm", "widedeep", "deepfm", "dcnv2", "dlrm"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 class ExactOptimizers : public ::testing::TestWithParam<const char*> {};
 TEST_P(ExactOptimizers, AnyThreadCountGivesTheSameBits) {
@@ -43,7 +43,7 @@ TEST_P(ExactOptimizers, AnyThreadCountGivesTheSameBits) {
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, ExactOptimizers,
                          ::testing::Values("sgd", "adagrad", "rowadagrad", "adam", "ftrl"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 class ExactDense : public ::testing::TestWithParam<const char*> {};
 TEST_P(ExactDense, AnyThreadCountGivesTheSameBits) {
@@ -51,7 +51,7 @@ TEST_P(ExactDense, AnyThreadCountGivesTheSameBits) {
                            "optimizer.l2=1e-5", "model.dropout=0.3"});
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, ExactDense, ::testing::Values("sgd", "adagrad", "adam"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(Exactness, HoldsForOddBatchesAndSlices) {
   for (const char* batch : {"train.batch=1", "train.batch=7", "train.batch=1000"})

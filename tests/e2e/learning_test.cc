@@ -32,7 +32,7 @@ TEST_P(LearnsInteractions, ComesWithinAHundredthOfTheBestAuc) {
 }
 INSTANTIATE_TEST_SUITE_P(Models, LearnsInteractions,
                          ::testing::Values("fm", "widedeep", "deepfm", "dcnv2", "dlrm"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST(Learning, LogisticRegressionDoesNotReachInteractions) {
   const Gap gap = TrainSynthetic("lr");

@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Format{"tsv", "format = \"tsv\"\nslots = [\"s0..s3\"]\ndense = [\"d0..d1\"]"},
                       Format{"libsvm", "format = \"libsvm\""},
                       Format{"libffm", "format = \"libffm\"\nfields = 6"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& test) { return std::string(test.param.name); });
 
 TEST(TrainCommand, ReadsStandardInput) {
   ScratchDir dir;
