@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -14,6 +13,9 @@ namespace {
 
 constexpr float kByteMean = 127.5f;
 constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ffULL;
+// Eight sums of bytes, as two words or one by one.
+typedef uint64_t Halves __attribute__((vector_size(16)));
+typedef uint16_t ByteSums __attribute__((vector_size(16)));
 // So many bytes fit a 16-bit sum.
 constexpr size_t kMaxPartialSum = 256;
 
@@ -90,26 +92,21 @@ void HiddenModel::Example::AddBag(std::span<const uint64_t> keys, std::span<cons
 
 void HiddenModel::Example::AddWord(uint64_t seed, std::span<const uint64_t> keys,
                                    std::span<const uint64_t> ranks, LatentSums* sums) const {
-  float bag[kLatentsPerWord] = {};
+  Latents bag = {};
   for (size_t i = 0; i < keys.size();) {
     // Eight bytes are added at a time, as two words of four 16-bit sums.
     const size_t end = std::min(keys.size(), i + kMaxPartialSum);
-    uint64_t halves[2] = {0, 0};
+    Halves halves = {0, 0};
     for (; i < end; ++i) {
       const uint64_t bits = Shrink(Mix64(keys[i] ^ seed), ranks[i]);
-      halves[0] += bits & kEvenBytes;
-      halves[1] += (bits >> 8) & kEvenBytes;
+      halves += Halves{bits & kEvenBytes, (bits >> 8) & kEvenBytes};
     }
-    uint16_t sums_of_bytes[kLatentsPerWord];
-    std::memcpy(sums_of_bytes, halves, sizeof(sums_of_bytes));
-    for (int l = 0; l < kLatentsPerWord; ++l) bag[l] += static_cast<float>(sums_of_bytes[l]);
+    bag += __builtin_convertvector(reinterpret_cast<ByteSums>(halves), Latents);
   }
   const float scale = 1 / (kByteMean * static_cast<float>(keys.size()));
-  for (int l = 0; l < kLatentsPerWord; ++l) {
-    const float x = bag[l] * scale - 1;  // in [-1, 1]
-    sums->x[l] += x;
-    sums->squares[l] += x * x;
-  }
+  const Latents x = bag * scale - 1;  // in [-1, 1]
+  sums->x += x;
+  sums->squares += x * x;
 }
 
 LogitParts HiddenModel::Example::Finish() const {

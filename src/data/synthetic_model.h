@@ -50,10 +50,12 @@ class HiddenModel {
     LogitParts Finish() const;
 
    private:
-    // Over the bags; side by side, so that the compiler adds them as vectors.
+    // A vector of the latents of a word, of the compiler's own kind: whole operations on it need
+    // no loop, and no detour through memory.
+    typedef float Latents __attribute__((vector_size(kLatentsPerWord * sizeof(float))));
     struct LatentSums {
-      float x[kLatentsPerWord];
-      float squares[kLatentsPerWord];
+      Latents x;
+      Latents squares;
     };
     void AddWord(uint64_t seed, std::span<const uint64_t> keys, std::span<const uint64_t> ranks,
                  LatentSums* sums) const;
