@@ -28,10 +28,11 @@ struct GatherArgs {
   const uint32_t* bag_offsets = nullptr;  // [examples * slots + 1]
   const uint32_t* positions = nullptr;    // [occurrences]
   const float* scales = nullptr;          // [occurrences], or null: all 1
-  // Out: vector of (example e, slot j) to pooled.row(e - first) + j * dim; pooled rows are summed in
-  // cell order. An empty bag gives zeros.
+  // Out: vector of (example e, slot j) to pooled.row(e - first) + j * dim; pooled rows are summed
+  // in cell order. An empty bag gives zeros.
   Matrix pooled;
-  // Out: the linear weights of the whole example are *added* to linear[e - first]. Null if linear == 0.
+  // Out: the linear weights of the whole example are *added* to linear[e - first]. Null if linear
+  // == 0.
   float* linear = nullptr;
 };
 void GatherPool(Stream& stream, const GatherArgs& args);
@@ -44,13 +45,13 @@ struct RowGradArgs {
   int slots = 0;
   int64_t first = 0;
   int64_t last = 0;
-  const uint32_t* row_offsets = nullptr;      // [rows + 1]: into bags
-  const uint32_t* bags = nullptr;             // [occurrences], by row, in example order
-  const float* scales = nullptr;              // [occurrences], same order, or null: all 1
-  int64_t slice_examples = 1;                 // examples a slice
-  ConstMatrix pooled_grad;                    // [examples, >= slots * dim], by example of the batch
-  const float* linear_grad = nullptr;         // [examples], or null if linear == 0
-  float* out = nullptr;                       // [last - first, dim + linear]
+  const uint32_t* row_offsets = nullptr;  // [rows + 1]: into bags
+  const uint32_t* bags = nullptr;         // [occurrences], by row, in example order
+  const float* scales = nullptr;          // [occurrences], same order, or null: all 1
+  int64_t slice_examples = 1;             // examples a slice
+  ConstMatrix pooled_grad;                // [examples, >= slots * dim], by example of the batch
+  const float* linear_grad = nullptr;     // [examples], or null if linear == 0
+  float* out = nullptr;                   // [last - first, dim + linear]
 };
 void SumRowGradients(Stream& stream, const RowGradArgs& args);
 

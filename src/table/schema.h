@@ -19,8 +19,7 @@ struct TableConfig {
   double l2 = 0;         // l2 * w is added to the gradient of the rows that a batch touches
   double clip_norm = 0;  // a row's gradient is scaled down to this norm; 0: off
   RowInit init = RowInit::kUniform;
-  double init_scale =
-      0.01;  // uniform in [-scale, scale] / standard deviation; linear weights start at 0
+  double init_scale = 0.01;        // uniform: in [-scale, scale); normal: standard deviation
   double initial_accumulator = 0;  // AdaGrad kinds: where the squared sum starts
   double eps = 1e-8;
   double beta1 = 0.9;    // Adam

@@ -86,7 +86,8 @@ class KeyIndex {
   void FindOrInsert(std::span<const uint64_t> keys, std::span<uint32_t> positions);
 
   // Not the plain Mix64: what else splits keys by that one must not empty some of our chunks.
-  static uint64_t Hash(uint64_t key) { return Mix64(key ^ 0x6a09e667f3bcc908ULL); }
+  static constexpr uint64_t kHashSalt = 0x6a09e667f3bcc908ULL;
+  static constexpr uint64_t Hash(uint64_t key) { return Mix64(key ^ kHashSalt); }
 
  private:
   struct Chunk;

@@ -16,8 +16,10 @@ namespace terrace {
 namespace {
 
 constexpr int64_t kHugePage = 2 << 20;
-// Below a huge page the arena grows by this: a table of a few rows costs a few small pages.
+// Below kLarge the arena grows by small steps, so that it never has much more than it needs; above,
+// by huge pages.
 constexpr int64_t kSmallStep = 64 << 10;
+constexpr int64_t kLarge = 64 << 20;
 
 int64_t RoundUp(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
@@ -54,17 +56,18 @@ void RowArena::GrowSlow(int64_t bytes) {
                 fmt::format("{}: {} are needed, at most {} can be held on this machine. Use a "
                             "smaller dim, fewer keys, or a machine with more memory",
                             what_, ShortBytes(bytes), ShortBytes(capacity_)));
-  const bool huge = bytes > kHugePage;
-  const int64_t size = RoundUp(bytes, huge ? kHugePage : kSmallStep);
+  const int64_t size = RoundUp(bytes, bytes > kLarge ? kHugePage : kSmallStep);
   if (mprotect(data_ + size_, size - size_, PROT_READ | PROT_WRITE) != 0)
     throw Error(ErrorCode::kIo,
                 fmt::format("{}: no memory to grow from {} to {}: {}", what_, ShortBytes(size_),
                             ShortBytes(size), std::strerror(errno)));
-  // Advice only: where huge pages are switched off, small ones do.
-  if (huge) madvise(data_, size, MADV_HUGEPAGE);
+  // Advice only: where there are no huge pages, small ones do.
+  if (size >= kHugePage) madvise(data_, size, MADV_HUGEPAGE);
 #if defined(MADV_COLLAPSE)
-  // The oldest rows are the hottest ones, and began on small pages.
-  if (huge && size_ <= kHugePage) madvise(data_, kHugePage, MADV_COLLAPSE);
+  // What grew by small steps has small pages until a huge page is full.
+  const int64_t full = std::min(size, kLarge) / kHugePage * kHugePage;
+  const int64_t old_full = size_ / kHugePage * kHugePage;
+  if (full > old_full) madvise(data_ + old_full, full - old_full, MADV_COLLAPSE);
 #endif
   size_ = size;
 }

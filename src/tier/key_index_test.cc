@@ -1,0 +1,228 @@
+#include "tier/key_index.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/random.h"
+
+namespace terrace {
+namespace {
+
+std::vector<uint32_t> FindOrInsert(KeyIndex& index, const std::vector<uint64_t>& keys) {
+  std::vector<uint32_t> positions(keys.size(), 12345);
+  index.FindOrInsert(keys, positions);
+  return positions;
+}
+
+std::vector<uint32_t> Find(const KeyIndex& index, const std::vector<uint64_t>& keys) {
+  std::vector<uint32_t> positions(keys.size(), 12345);
+  index.Find(keys, positions);
+  return positions;
+}
+
+// The key whose hash is `hash`: KeyIndex::Hash backwards.
+uint64_t KeyOfHash(uint64_t hash) {
+  const auto unshift = [](uint64_t x, int shift) {
+    uint64_t result = x;
+    for (int i = shift; i < 64; i += shift) result = x ^ (result >> shift);
+    return result;
+  };
+  const auto inverse = [](uint64_t odd) {
+    uint64_t x = odd;
+    for (int i = 0; i < 6; ++i) x *= 2 - odd * x;
+    return x;
+  };
+  uint64_t x = unshift(hash, 31);
+  x = unshift(x * inverse(0x94d049bb133111ebULL), 27);
+  x = unshift(x * inverse(0xbf58476d1ce4e5b9ULL), 30);
+  return x ^ KeyIndex::kHashSalt;
+}
+
+// Checks an index against what a map says is in it.
+void ExpectHolds(const KeyIndex& index, const std::map<uint64_t, uint32_t>& model) {
+  ASSERT_EQ(index.size(), static_cast<int64_t>(model.size()));
+  std::vector<uint64_t> keys;
+  std::vector<uint32_t> positions;
+  for (const auto& [key, position] : model) {
+    keys.push_back(key);
+    positions.push_back(position);
+    ASSERT_EQ(index.key(position), key);
+  }
+  ASSERT_EQ(Find(index, keys), positions);
+}
+
+TEST(KeyIndex, NumbersKeysInTheOrderTheyCome) {
+  KeyIndex index("test");
+  EXPECT_EQ(FindOrInsert(index, {30, 10, 20}), (std::vector<uint32_t>{1, 2, 3}));
+  EXPECT_EQ(FindOrInsert(index, {20, 5, 30}), (std::vector<uint32_t>{3, 4, 1}));
+  EXPECT_EQ(Find(index, {5, 6, 10, 7}), (std::vector<uint32_t>{4, 0, 2, 0}));
+  EXPECT_EQ(index.size(), 4);
+  EXPECT_EQ(index.key(4), 5u);
+}
+
+TEST(KeyIndex, IsEmptyAtFirst) {
+  KeyIndex index("test");
+  EXPECT_EQ(index.size(), 0);
+  EXPECT_EQ(Find(index, {0, 1, ~uint64_t{0}}), (std::vector<uint32_t>{0, 0, 0}));
+  EXPECT_EQ(FindOrInsert(index, {}), std::vector<uint32_t>{});
+  EXPECT_EQ(index.size(), 0);
+}
+
+TEST(KeyIndex, EveryNumberIsAKey) {
+  KeyIndex index("test");
+  std::vector<uint64_t> keys = {0, 1, ~uint64_t{0}, uint64_t{1} << 63};
+  for (int i = 0; i < 64; ++i) keys.push_back(KeyOfHash(uint64_t{1} << i));
+  keys.push_back(KeyOfHash(0));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  const std::vector<uint32_t> positions = FindOrInsert(index, keys);
+  EXPECT_EQ(std::set<uint32_t>(positions.begin(), positions.end()).size(), keys.size());
+  EXPECT_EQ(Find(index, keys), positions);
+}
+
+TEST(KeyIndex, ActsLikeAMap) {
+  rc::check([] {
+    KeyIndex index("test");
+    std::map<uint64_t, uint32_t> model;
+    const int batches = *rc::gen::inRange(1, 12);
+    for (int b = 0; b < batches; ++b) {
+      // Small numbers repeat from batch to batch.
+      const auto keys = *rc::gen::unique<std::vector<uint64_t>>(
+          rc::gen::oneOf(rc::gen::inRange<uint64_t>(0, 600), rc::gen::arbitrary<uint64_t>()));
+      std::vector<uint32_t> expected;
+      for (uint64_t key : keys) {
+        const auto it = model.find(key);
+        expected.push_back(it == model.end() ? 0 : it->second);
+      }
+      RC_ASSERT(Find(index, keys) == expected);
+      for (uint64_t key : keys) model.emplace(key, static_cast<uint32_t>(model.size() + 1));
+      for (size_t i = 0; i < keys.size(); ++i) expected[i] = model[keys[i]];
+      RC_ASSERT(FindOrInsert(index, keys) == expected);
+    }
+    ExpectHolds(index, model);
+  });
+}
+
+TEST(KeyIndex, KeepsEveryKeyWhileItGrowsManyTimes) {
+  KeyIndex index("test");
+  std::map<uint64_t, uint32_t> model;
+  // Through more than ten doublings, in batches of every size.
+  for (uint64_t n = 1; model.size() < 60'000; n = n * 17 % 1009) {
+    std::vector<uint64_t> keys;
+    for (uint64_t i = 0; i < n; ++i) keys.push_back(RandomBits(3, model.size() + i));
+    const std::vector<uint32_t> positions = FindOrInsert(index, keys);
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(positions[i], model.size() + 1);
+      model[keys[i]] = positions[i];
+    }
+    if (n % 100 == 1) ExpectHolds(index, model);
+  }
+  ExpectHolds(index, model);
+  std::vector<uint64_t> absent;
+  for (uint64_t i = 0; i < 60'000; ++i) absent.push_back(RandomBits(4, i));
+  EXPECT_EQ(Find(index, absent), std::vector<uint32_t>(absent.size(), 0));
+}
+
+// Keys that agree in the bits that choose the chunk, in the tag, or in both: long runs of full
+// chunks. At this size nothing looks at bits 24 to 39 of a hash.
+TEST(KeyIndex, IsCorrectForKeysThatCollide) {
+  struct Case {
+    const char* name;
+    uint64_t fixed;
+    uint64_t varying;  // bits of the hash that differ between keys
+  };
+  const Case cases[] = {
+      {"same home and tag", 0x123456789abcdef0, uint64_t{0xfff} << 24},
+      {"same group", 0x123456789abcdef0, uint64_t{0xfff} << 24 | uint64_t{0x3ff} << 54},
+      {"same tag", 0x123456789abcdef0, 0xfff | uint64_t{3} << 62},
+      {"last chunk, so beyond the end", ~uint64_t{0}, uint64_t{0xfff} << 24},
+      {"first chunk", 0, uint64_t{0xfff} << 24},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    KeyIndex index("test");
+    std::map<uint64_t, uint32_t> model;
+    for (uint64_t n = 0; n < 1500; n += 30) {
+      std::set<uint64_t> batch;
+      for (uint64_t i = n; i < n + 30; ++i) {
+        batch.insert(KeyOfHash((c.fixed & ~c.varying) | (RandomBits(9, i) & c.varying)));
+        // Others in between, so that the table grows and splits the crowded groups.
+        batch.insert(RandomBits(10, i));
+        batch.insert(RandomBits(11, i));
+      }
+      for (uint64_t key : batch) model.emplace(key, static_cast<uint32_t>(model.size() + 1));
+      FindOrInsert(index, {batch.begin(), batch.end()});
+      ExpectHolds(index, model);
+    }
+    std::vector<uint64_t> absent;
+    for (uint64_t i = 1; i < 4096; i += 7) absent.push_back(KeyOfHash(c.fixed ^ i << 24));
+    std::erase_if(absent, [&](uint64_t key) { return model.contains(key); });
+    ASSERT_GT(absent.size(), 100u);
+    EXPECT_EQ(Find(index, absent), std::vector<uint32_t>(absent.size(), 0));
+  }
+}
+
+TEST(KeyIndex, HoldsMoreKeysOfOneChunkThanItsCounterCounts) {
+  KeyIndex index("test");
+  std::map<uint64_t, uint32_t> model;
+  std::vector<uint64_t> keys;
+  for (uint64_t i = 0; i < 600; ++i) keys.push_back(KeyOfHash(i << 24));
+  for (uint64_t key : keys) model.emplace(key, static_cast<uint32_t>(model.size() + 1));
+  EXPECT_EQ(FindOrInsert(index, keys).back(), 600u);
+  ExpectHolds(index, model);
+  for (uint64_t i = 0; i < 5000; ++i) {  // splits of groups with such a chunk
+    model.emplace(RandomBits(12, i), static_cast<uint32_t>(model.size() + 1));
+    FindOrInsert(index, {RandomBits(12, i)});
+  }
+  ExpectHolds(index, model);
+}
+
+TEST(KeyIndex, CostsAtMostSixteenBytesAKey) {
+  KeyIndex index("test");
+  EXPECT_LE(index.bytes(), 128 << 10);
+  std::vector<uint64_t> keys(50'000);
+  for (uint64_t n = 0; n < 3'000'000; n += keys.size()) {
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = RandomBits(1, n + i);
+    FindOrInsert(index, keys);
+    if (index.size() < 1'000'000) continue;
+    ASSERT_LE(index.bytes(), 16 * index.size()) << index.size();
+  }
+}
+
+TEST(ChunkMap, GrowsByOneChunkAndMovesKeysToTheNextPartOnly) {
+  ChunkMap map;
+  std::vector<uint64_t> hashes;
+  for (uint64_t i = 0; i < 2000; ++i) hashes.push_back(RandomBits(5, i));
+  for (uint64_t chunks = 4; chunks < 3000; ++chunks) {
+    ASSERT_EQ(map.chunks(), chunks);
+    const ChunkMap old = map;
+    map.Advance();
+    for (uint64_t hash : hashes) {
+      const uint64_t before = old.Home(hash);
+      const uint64_t after = map.Home(hash);
+      ASSERT_LT(before, chunks);
+      if (before == after) continue;
+      ASSERT_EQ(before & (old.groups() - 1), old.split());
+      ASSERT_EQ(after, before + old.groups());
+    }
+  }
+}
+
+TEST(ChunkMap, FillsChunksEvenly) {
+  ChunkMap map;
+  while (map.chunks() < 4096 + 1500) map.Advance();
+  std::vector<int> count(map.chunks());
+  for (uint64_t i = 0; i < 100 * map.chunks(); ++i) ++count[map.Home(RandomBits(6, i))];
+  // Groups that were not split yet have 4 or 5 parts: 100 keys a chunk on average, at most 125.
+  EXPECT_GT(*std::min_element(count.begin(), count.end()), 40);
+  EXPECT_LT(*std::max_element(count.begin(), count.end()), 190);
+}
+
+}  // namespace
+}  // namespace terrace

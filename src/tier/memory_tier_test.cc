@@ -1,0 +1,134 @@
+#include "tier/memory_tier.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/random.h"
+#include "tier/digest.h"
+
+namespace terrace {
+namespace {
+
+TableSchema SmallSchema(const std::string& name = "user", uint64_t seed = 7) {
+  TableConfig config;
+  config.dim = 4;
+  config.initial_accumulator = 0.25;
+  return TableSchema::Make(name, config, true, seed);
+}
+
+std::vector<std::byte> RowOf(const MemoryTier& tier, uint32_t position) {
+  return {tier.row(position), tier.row(position) + tier.schema().layout.stride};
+}
+
+std::vector<uint32_t> Create(MemoryTier& tier, const std::vector<uint64_t>& keys) {
+  std::vector<uint32_t> positions(keys.size());
+  tier.FindOrCreate(keys, positions);
+  return positions;
+}
+
+TEST(MemoryTier, StartsWithTheDefaultRowOnly) {
+  MemoryTier tier(SmallSchema());
+  EXPECT_EQ(tier.rows(), 0);
+  const std::vector<std::byte> row = RowOf(tier, 0);
+  EXPECT_TRUE(std::all_of(row.begin(), row.end(), [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST(MemoryTier, NewRowsHaveTheirInitialValueAndOldOnesKeepTheirs) {
+  const TableSchema schema = SmallSchema();
+  rc::check([&] {
+    MemoryTier tier(schema);
+    std::map<uint64_t, std::vector<std::byte>> model;
+    for (int b = *rc::gen::inRange(1, 8); b > 0; --b) {
+      const auto keys = *rc::gen::unique<std::vector<uint64_t>>(rc::gen::inRange<uint64_t>(0, 300));
+      const std::vector<uint32_t> positions = Create(tier, keys);
+      for (size_t i = 0; i < keys.size(); ++i) {
+        RC_ASSERT(positions[i] > 0u);
+        RC_ASSERT(tier.key(positions[i]) == keys[i]);
+        auto [it, is_new] = model.try_emplace(keys[i], schema.layout.stride);
+        if (is_new) InitRow(schema, keys[i], it->second.data());
+        RC_ASSERT(RowOf(tier, positions[i]) == it->second);
+        // As the train stage does.
+        const auto value = static_cast<std::byte>(RandomBits(b, keys[i]));
+        std::memset(tier.base() + positions[i] * schema.layout.stride, static_cast<int>(value), 8);
+        std::memset(it->second.data(), static_cast<int>(value), 8);
+      }
+    }
+    RC_ASSERT(tier.rows() == static_cast<int64_t>(model.size()));
+  });
+}
+
+TEST(MemoryTier, FindCreatesNothing) {
+  MemoryTier tier(SmallSchema());
+  const std::vector<uint32_t> created = Create(tier, {3, 4});
+  const std::vector<uint64_t> keys = {9, 4, 3, 0};
+  std::vector<uint32_t> positions(keys.size());
+  static_cast<const MemoryTier&>(tier).Find(keys, positions);
+  EXPECT_EQ(positions, (std::vector<uint32_t>{0, created[1], created[0], 0}));
+  EXPECT_EQ(tier.rows(), 2);
+}
+
+TEST(MemoryTier, RowsStayWhereTheyAreWhileTheTierGrows) {
+  MemoryTier tier(SmallSchema());
+  const std::vector<uint32_t> first = Create(tier, {42});
+  const std::byte* const row = tier.row(first[0]);
+  std::vector<uint64_t> keys(10'000);
+  for (uint64_t n = 0; n < 200'000; n += keys.size()) {
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = RandomBits(1, n + i);
+    Create(tier, keys);
+  }
+  EXPECT_EQ(Create(tier, {42}), first);
+  EXPECT_EQ(tier.row(first[0]), row);
+  EXPECT_EQ(tier.rows(), 200'001);
+  EXPECT_GE(tier.arena_bytes(), tier.rows() * tier.schema().layout.stride);
+  EXPECT_LE(tier.arena_bytes(), tier.rows() * tier.schema().layout.stride + (2 << 20));
+}
+
+TEST(RowsDigest, DoesNotDependOnTheOrderOfKeys) {
+  MemoryTier a(SmallSchema());
+  MemoryTier b(SmallSchema());
+  Create(a, {1, 2, 3, 4});
+  Create(b, {4, 2});
+  Create(b, {1, 2, 3});
+  EXPECT_EQ(RowsDigest(a), RowsDigest(b));
+}
+
+TEST(RowsDigest, SeesKeysWeightsStateAndName) {
+  std::set<std::pair<uint64_t, uint64_t>> seen;
+  const auto add = [&](const MemoryTier& tier) {
+    const Hash128 digest = RowsDigest(tier);
+    return seen.insert({digest.low, digest.high}).second;
+  };
+  MemoryTier tier(SmallSchema());
+  EXPECT_TRUE(add(tier));
+  Create(tier, {1, 2});
+  EXPECT_TRUE(add(tier));
+  const RowLayout& layout = tier.schema().layout;
+  float* const row = reinterpret_cast<float*>(tier.base() + layout.stride);
+  for (int i = 0; i < layout.weights + layout.state; ++i) {
+    row[i] += 1;
+    EXPECT_TRUE(add(tier)) << i;
+  }
+  // Padding is not part of a row's value.
+  ASSERT_LT(layout.payload_bytes(), layout.stride);
+  row[layout.weights + layout.state] = 1;
+  EXPECT_FALSE(add(tier));
+
+  MemoryTier other(SmallSchema("item"));
+  Create(other, {1, 2});
+  EXPECT_TRUE(add(other));
+  // Two rows that swap their values are not the same table.
+  MemoryTier swapped(SmallSchema());
+  Create(swapped, {1, 2});
+  std::swap_ranges(swapped.base() + layout.stride, swapped.base() + 2 * layout.stride,
+                   swapped.base() + 2 * layout.stride);
+  EXPECT_TRUE(add(swapped));
+}
+
+}  // namespace
+}  // namespace terrace
