@@ -276,7 +276,13 @@ ConfigFile::ConfigFile(ConfigFile&&) noexcept = default;
 ConfigFile& ConfigFile::operator=(ConfigFile&&) noexcept = default;
 
 ConfigFile ConfigFile::Load(const std::string& path) {
-  return Parse(ReadWholeFile(PosixEnv(), path), path);
+  std::string text;
+  try {
+    text = ReadWholeFile(PosixEnv(), path);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kUsage, e.what());
+  }
+  return Parse(text, path);
 }
 
 ConfigFile ConfigFile::Parse(std::string_view text, const std::string& name) {

@@ -104,7 +104,7 @@ class PosixEnvironment : public Env {
   int64_t FileSize(const std::string& path) override {
     struct stat info;
     const int result = path == "-" ? fstat(STDIN_FILENO, &info) : stat(path.c_str(), &info);
-    if (result != 0) Fail(path, "look at", errno);
+    if (result != 0) Fail(path, "find", errno);
     return S_ISREG(info.st_mode) ? static_cast<int64_t>(info.st_size) : -1;
   }
 

@@ -51,6 +51,7 @@ std::string ShortBytes(double bytes) {
 }
 
 std::string ShortSeconds(double s) {
+  if (s == 0) return "0 s";
   if (s < 1e-3) return ThreeDigits(s * 1e6) + " us";
   if (s < 1) return ThreeDigits(s * 1e3) + " ms";
   if (s < 60) return ThreeDigits(s) + " s";
@@ -65,13 +66,15 @@ size_t DisplayWidth(std::string_view text) {
   }));
 }
 
-TextTable::TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+TextTable::TextTable(std::vector<std::string> header, Align align) : align_(align) {
+  rows_.push_back(std::move(header));
+}
 
 void TextTable::AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
 std::string TextTable::Render(int indent) const {
   std::vector<size_t> width(rows_[0].size(), 0);
-  std::vector<bool> right(rows_[0].size(), rows_.size() > 1);
+  std::vector<bool> right(rows_[0].size(), align_ == Align::kByContent && rows_.size() > 1);
   for (size_t r = 0; r < rows_.size(); ++r) {
     for (size_t c = 0; c < rows_[r].size() && c < width.size(); ++c) {
       width[c] = std::max(width[c], DisplayWidth(rows_[r][c]));

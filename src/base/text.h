@@ -12,15 +12,18 @@ std::string ShortCount(double n);      // 1234567 -> "1.23 M"
 std::string ShortBytes(double bytes);  // 1572864 -> "1.50 MiB"
 std::string ShortSeconds(double s);    // 93 -> "1m33s"; 0.0123 -> "12.3 ms"
 
-// Rows of cells with aligned columns. The first row is the header. Numbers align right.
+// Rows of cells with aligned columns. The first row is the header. Columns of numbers align right,
+// unless all align left.
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> header);
+  enum class Align { kByContent, kLeft };
+  explicit TextTable(std::vector<std::string> header, Align align = Align::kByContent);
   void AddRow(std::vector<std::string> cells);
   // Each line ends with '\n' and starts with `indent` spaces.
   std::string Render(int indent = 0) const;
 
  private:
+  const Align align_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -58,9 +58,7 @@ class ExampleStream : public DataStream {
     // Of the limits on bytes and on examples the one that is nearer counts.
     double share = -1;
     if (max_examples_ > 0) share = delivered / static_cast<double>(max_examples_);
-    if (size_.bytes > 0)
-      share = std::max(share,
-                       static_cast<double>(text_->bytes_read()) / static_cast<double>(size_.bytes));
+    if (size_.bytes > 0) share = std::max(share, ShareOfBytes(delivered));
     return size_.bytes == 0 || max_examples_ == 0 ? 1 : std::min(1.0, share);
   }
 
@@ -70,6 +68,15 @@ class ExampleStream : public DataStream {
   }
 
  private:
+  // Files are read ahead (a shuffle block may be a whole file): of the share of bytes read, what
+  // was delivered of the examples found in them.
+  double ShareOfBytes(double delivered) const {
+    const auto parsed = static_cast<double>(reader_.parsed_examples());
+    if (parsed == 0) return 0;
+    return static_cast<double>(text_->bytes_read()) / static_cast<double>(size_.bytes) * delivered /
+           parsed;
+  }
+
   const TextProducer* const text_;
   const InputSize size_;
   const int64_t max_examples_;

@@ -110,6 +110,7 @@ void OrderedReader::Deliver(int64_t number, std::unique_ptr<Batch> chunk,
     room_.NotifyAll();
   } else {
     ready_examples_ += pending.chunk->examples;
+    parsed_.fetch_add(pending.chunk->examples, std::memory_order_relaxed);
   }
   if (number == first_) ready_.NotifyAll();
 }

@@ -1,6 +1,7 @@
 // Chunks made by several threads, delivered in order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -32,6 +33,8 @@ class OrderedReader {
   void Recycle(std::unique_ptr<Batch> chunk) EXCLUDES(mu_);
 
   const ChunkProducer& producer() const { return *producer_; }
+  // Examples of all chunks made so far.
+  int64_t parsed_examples() const { return parsed_.load(std::memory_order_relaxed); }
 
  private:
   // A chunk that was claimed and not yet delivered.
@@ -68,6 +71,7 @@ class OrderedReader {
   bool ended_ GUARDED_BY(mu_) = false;          // nothing more is to be claimed
   std::vector<std::unique_ptr<Batch>> free_ GUARDED_BY(mu_);
 
+  std::atomic<int64_t> parsed_{0};  // a counter
   std::vector<std::jthread> threads_;
 };
 

@@ -80,7 +80,8 @@ TEST(Exactness, EvaluationChangesNothing) {
 
 TEST(Exactness, SeveralTablesAndMeanPooling) {
   ExpectSameForAnyThreads(
-      {"model.kind=dcnv2", "data.synthetic.slots=4", "tables.main.dim=4", "tables.wide.dim=9", "tables.wide.optimizer=ftrl",
+      {"model.kind=dcnv2", "data.synthetic.slots=4", "tables.main.dim=4", "tables.wide.dim=9",
+       "tables.wide.optimizer=ftrl",
        "data.slots=[\"a\", {name=\"b\", table=\"wide\", pooling=\"mean\"}, {name=\"c\", "
        "pooling=\"mean\"}, {name=\"d\", table=\"wide\"}]"});
 }

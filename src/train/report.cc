@@ -105,7 +105,7 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
 
 std::string ReportTable(const RunConfig& config, const RunReport& report) {
   std::string out = "\n";
-  TextTable result({KindName(config.model.kind), ""});
+  TextTable result({KindName(config.model.kind), ""}, TextTable::Align::kLeft);
   if (!report.evaluations.empty()) {
     const Metrics& m = report.evaluations.back().metrics;
     result.AddRow({"test AUC", fmt::format("{:.5f}{}", m.auc, m.auc_exact ? "" : " (bucketed)")});

@@ -123,14 +123,17 @@ TEST(TrainCommand, ExplainsWrongUsageWithExitCode2) {
   EXPECT_EQ(RunCommand("terrace train --help", dir.path()).exit_code, 0);
 }
 
-TEST(TrainCommand, ExplainsMissingFilesWithExitCode1) {
+TEST(TrainCommand, ExplainsMissingFiles) {
   ScratchDir dir;
   CommandResult r = RunCommand("terrace train absent.toml", dir.path());
-  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.exit_code, 2);
   EXPECT_THAT(r.output, HasSubstr("absent.toml: cannot open: No such file or directory"));
   r = RunCommand("terrace train examples/criteo/lr.toml --set data.train='day_*.gz'", dir.path());
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_THAT(r.output, HasSubstr("data.train: no file matches \"day_*.gz\""));
+  r = RunCommand("terrace train examples/criteo/lr.toml --set data.train=day.gz", dir.path());
   EXPECT_EQ(r.exit_code, 1);
-  EXPECT_THAT(r.output, HasSubstr("day_*.gz"));
+  EXPECT_THAT(r.output, HasSubstr("day.gz: cannot find: No such file or directory"));
 }
 
 TEST(TrainCommand, StopsAtABadRowOrSkipsAndCountsIt) {
