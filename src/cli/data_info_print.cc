@@ -151,7 +151,9 @@ std::string RenderSkew(const DataStats& stats) {
     const bool power_of_ten = std::to_string(rank)[0] == '1';
     rank = std::min(last, power_of_ten ? rank * 3 : rank / 3 * 10);
   }
-  return fmt::format("Skew of all keys, Zipf exponent {}\n\n{}", Exponent(FitZipfExponent(counts)),
+  const double exponent = FitZipfExponent(counts);
+  return fmt::format("Skew of all keys{}\n\n{}",
+                     std::isnan(exponent) ? "" : fmt::format(", Zipf exponent {:.2f}", exponent),
                      table.Render());
 }
 
