@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/env.h"
 #include "base/process.h"
@@ -17,9 +19,7 @@ namespace terrace {
 namespace {
 
 constexpr const char* kGenHelp =
-    R"(Write synthetic clicks with a known best answer.
-
-Each slot draws its values by a power law, and labels are drawn from a hidden model: a
+    R"(Each slot draws its values by a power law, and labels are drawn from a hidden model: a
 factorisation machine over slots and dense columns. The AUC of that model on the written rows is
 printed at the end: no predictor can do better, and `terrace train` shows how near it comes.
 
@@ -34,45 +34,63 @@ Examples:
   terrace data gen - --examples 1000 | head -2)";
 
 constexpr const char* kInfoHelp =
-    R"(Show what data files hold: label rate, keys, missing values, skew.
-
-The format is guessed from the first rows: 40 columns between tabs are criteo, a line of
+    R"(The format is guessed from the first rows: 40 columns between tabs are criteo, a line of
 index:value pairs is libsvm, of field:index:value triples libffm; otherwise the first line is a
 header and a csv or tsv follows. There, a column of numbers of which some have a decimal point is
 dense, any other one is a slot; a cell such as Action|Comedy holds many values. With --config the
 [data] section of a training config tells instead.
 
 Distinct keys are exact up to a few million, then estimated within about 1 % (shown as ~).
-Rows that cannot be read are left out and counted.
+Rows that cannot be read are left out and counted. The last table shows how few keys make most of
+the occurrences: what a cache of that many rows would hit.
 
 Examples:
   terrace data info train.tsv.gz
   terrace data info 'day_*.csv.gz' --examples 1000000
   terrace data info --config examples/criteo/deepfm.toml train.tsv.gz)";
 
-const std::map<std::string, DataFormat> kFormats = {{"criteo", DataFormat::kCriteo},
-                                                    {"csv", DataFormat::kCsv},
-                                                    {"tsv", DataFormat::kTsv},
-                                                    {"libsvm", DataFormat::kLibsvm},
-                                                    {"libffm", DataFormat::kLibffm}};
-const std::map<std::string, Compression> kCompressions = {
+template <typename T>
+using Names = std::vector<std::pair<std::string, T>>;
+
+const Names<DataFormat> kFormats = {{"criteo", DataFormat::kCriteo},
+                                    {"csv", DataFormat::kCsv},
+                                    {"tsv", DataFormat::kTsv},
+                                    {"libsvm", DataFormat::kLibsvm},
+                                    {"libffm", DataFormat::kLibffm}};
+const Names<Compression> kCompressions = {
     {"none", Compression::kNone}, {"gzip", Compression::kGzip}, {"zstd", Compression::kZstd}};
-const std::map<std::string, DataPart> kParts = {{"train", DataPart::kTrain},
-                                                {"test", DataPart::kTest}};
+const Names<DataPart> kParts = {{"train", DataPart::kTrain}, {"test", DataPart::kTest}};
 
 // An option whose value is one of the names.
 template <typename T>
-CLI::Option* AddChoice(CLI::App* command, const char* flag, T* value,
-                       const std::map<std::string, T>& names, const std::string& help) {
+CLI::Option* AddChoice(CLI::App* command, const char* flag, T* value, const Names<T>& names,
+                       const char* help) {
   std::string list;
   for (const auto& [name, unused] : names) list += (list.empty() ? "" : "|") + name;
+  const auto choose = [value, &names](const std::string& given) {
+    for (const auto& [name, meaning] : names) {
+      if (name != given) continue;
+      *value = meaning;
+      return true;
+    }
+    return false;
+  };
   return command
       ->add_option_function<std::string>(
-          flag, [value, &names](const std::string& name) { *value = names.at(name); }, help)
-      ->check([&names, list](const std::string& name) {
-        return names.contains(name) ? "" : fmt::format("found {}, expected {}", name, list);
+          flag, [choose](const std::string& name) { choose(name); }, help)
+      ->check([choose, list](const std::string& name) {
+        return choose(name) ? "" : fmt::format("found {}, expected {}", name, list);
       })
       ->type_name(list);
+}
+
+// An option whose value is a number in [min, max].
+template <typename T>
+CLI::Option* AddNumber(CLI::App* command, const char* flag, T* value, T min, T max,
+                       const char* help) {
+  return command->add_option(flag, *value, help)
+      ->check(CLI::Range(min, max).description(""))
+      ->type_name("N");
 }
 
 struct GenArgs {
@@ -96,55 +114,54 @@ void AddGen(CLI::App* data) {
   SyntheticConfig& s = o.synthetic;
   o.examples = 100'000;
   o.threads = AvailableCores();
-  CLI::App* gen = data->add_subcommand("gen", kGenHelp);
-  gen->add_option("out", o.path, "the file to write; - is standard output")->required();
+  CLI::App* gen = data->add_subcommand("gen", "Write synthetic clicks with a known best AUC");
+  gen->footer(kGenHelp);
+  gen->add_option("out", o.path, "the file to write; - is standard output")
+      ->required()
+      ->type_name("");
   args->format = AddChoice(gen, "--format", &o.format, kFormats,
                            "default: by the ending (.csv, .libsvm, .libffm), else criteo");
   args->compression = AddChoice(gen, "--compress", &o.compression, kCompressions,
                                 "default: by the ending (.gz, .zst)");
-  AddChoice(gen, "--part", &o.part, kParts, "fresh rows of the same hidden model [train]");
-  const auto number = [&](const char* flag, int64_t* value, int64_t max, const char* help) {
-    gen->add_option(flag, *value, help)->check(CLI::Range(int64_t{1}, max))->capture_default_str();
-  };
+  AddChoice(gen, "--part", &o.part, kParts, "default: train");
+  constexpr int64_t kOne = 1;
   constexpr int64_t kAny = INT64_MAX;
-  number("--examples", &o.examples, kAny, "rows");
-  number("--slots", &s.slots, 10'000, "slots");
-  number("--features", &s.features, kAny, "distinct values of a slot");
-  number("--values-per-slot", &s.values_per_slot, 10'000,
-         "values of a slot in one row, on average");
-  gen->add_option("--dense", s.dense, "dense columns")
-      ->check(CLI::Range(0, 10'000))
-      ->capture_default_str();
-  gen->add_option("--zipf", s.zipf, "exponent of the values' popularity; 0: all alike")
-      ->check(CLI::Range(0.0, ZipfSampler::kMaxExponent))
-      ->capture_default_str();
-  gen->add_option("--label-rate", s.label_rate, "share of clicks")
-      ->check(CLI::Range(1e-6, 1 - 1e-6))
-      ->capture_default_str();
-  gen->add_option("--seed", s.seed, "of the hidden model and the rows")
-      ->check(CLI::Range(int64_t{0}, kAny))
-      ->capture_default_str();
-  gen->add_option("--threads", o.threads, "threads that generate; default: all cores")
-      ->check(CLI::Range(1, 256));
+  for (CLI::Option* option :
+       {AddNumber(gen, "--examples", &o.examples, kOne, kAny, "rows to write"),
+        AddNumber(gen, "--slots", &s.slots, kOne, int64_t{10'000}, "slots"),
+        AddNumber(gen, "--features", &s.features, kOne, kAny, "distinct values of a slot"),
+        AddNumber(gen, "--values-per-slot", &s.values_per_slot, kOne, int64_t{10'000},
+                  "values of a slot in one row, on average"),
+        AddNumber(gen, "--dense", &s.dense, int64_t{0}, int64_t{10'000}, "dense columns"),
+        AddNumber(gen, "--zipf", &s.zipf, 0.0, ZipfSampler::kMaxExponent,
+                  "exponent of the values' popularity; 0: all alike"),
+        AddNumber(gen, "--label-rate", &s.label_rate, 1e-6, 1 - 1e-6, "share of clicks"),
+        AddNumber(gen, "--seed", &s.seed, int64_t{0}, kAny, "of the hidden model and the rows")})
+    option->capture_default_str();
+  AddNumber(gen, "--threads", &o.threads, 1, 256, "default: all cores");
   gen->callback([args] { RunGen(*args); });
 }
 
 void AddInfo(CLI::App* data) {
   auto options = std::make_shared<InfoOptions>();
   options->threads = AvailableCores();
-  CLI::App* info = data->add_subcommand("info", kInfoHelp);
-  info->add_option("files", options->files, "files or patterns; - is standard input");
+  CLI::App* info =
+      data->add_subcommand("info", "Show what data files hold: labels, keys, missing values, skew");
+  info->footer(kInfoHelp);
+  info->add_option("files", options->files, "files or patterns; - is standard input")
+      ->type_name("");
   auto format = std::make_shared<DataFormat>();
   CLI::Option* given =
       AddChoice(info, "--format", format.get(), kFormats, "default: guessed from the first rows");
-  info->add_option("--config", options->config, "a training config whose [data] section to use")
+  info->add_option("--config", options->config, "use the [data] section of a training config")
+      ->type_name("TOML")
       ->excludes(given);
-  info->add_option("--label", options->label, "csv, tsv: column of the label")
+  info->add_option("--label", options->label, "csv, tsv: the column of the label")
+      ->type_name("NAME")
       ->capture_default_str();
-  info->add_option("--examples", options->max_examples, "look only at so many; default: all")
-      ->check(CLI::Range(int64_t{1}, INT64_MAX));
-  info->add_option("--threads", options->threads, "threads that parse; default: all cores")
-      ->check(CLI::Range(1, 256));
+  AddNumber(info, "--examples", &options->max_examples, int64_t{1}, int64_t{INT64_MAX},
+            "look only at so many; default: all");
+  AddNumber(info, "--threads", &options->threads, 1, 256, "default: all cores");
   info->callback([options, format, given] {
     if (!given->empty()) options->format = *format;
     fmt::print("{}", DescribeData(PosixEnv(), *options, StopOnSignals()));

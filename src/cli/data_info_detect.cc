@@ -127,10 +127,11 @@ void FillColumns(const std::vector<std::string>& lines, const std::string& path,
   std::vector<std::string> names;
   for (size_t c = 0; c < cells.size(); ++c) names.emplace_back(cells[c]);
   if (std::find(names.begin(), names.end(), config->label) == names.end())
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{}: no column \"{}\" in the header, which has {}. Name the label with "
-                            "--label, or another --format",
-                            path, config->label, fmt::join(names, ", ")));
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{}: no column \"{}\" in the header, which has {:.200}. Name the label with "
+                    "--label, or another --format",
+                    path, config->label, fmt::format("{}", fmt::join(names, ", "))));
 
   std::vector<ColumnKind> kinds(names.size());
   for (size_t i = 1; i < lines.size(); ++i) {
