@@ -12,15 +12,15 @@ namespace terrace {
 enum class DataFormat { kCriteo, kCsv, kTsv, kLibsvm, kLibffm, kSynthetic };
 enum class OnBadRow { kError, kSkip };
 enum class Pooling { kSum, kMean };
-enum class MissingKey { kKey, kSkip };     // an empty cell is a key of its own / gives no key
+enum class MissingKey { kKey, kSkip };  // an empty cell is a key of its own / gives no key
 enum class Bucketing { kNone, kLog, kBoundaries };
 
 // One element of data.slots: "name", "C1..C26", or a table.
 struct SlotConfig {
   std::string name;
-  std::string column;        // of the file; default: the name
+  std::string column;  // of the file; default: the name
   std::string table = "main";
-  std::string separator;     // several values in a cell; empty: one
+  std::string separator;  // several values in a cell; empty: one
   Pooling pooling = Pooling::kSum;
   MissingKey missing = MissingKey::kKey;
   std::string same_keys_as;  // hash values as this slot does, so that both find the same rows
@@ -47,13 +47,13 @@ struct SyntheticConfig {
   int64_t train_examples = 1'000'000;
   int64_t test_examples = 100'000;
   int64_t slots = 26;
-  int64_t features = 100'000;     // distinct values a slot, up to 2^63 - 1
-  double zipf = 1.05;             // exponent of each slot's popularity; 0: uniform
-  int64_t values_per_slot = 1;    // multi-hot: drawn from 1 .. 2 * this - 1, this on average
+  int64_t features = 100'000;   // distinct values a slot, up to 2^63 - 1
+  double zipf = 1.05;           // exponent of each slot's popularity; 0: uniform
+  int64_t values_per_slot = 1;  // multi-hot: drawn from 1 .. 2 * this - 1, this on average
   int64_t dense = 13;
-  int64_t factors = 2;            // rank of the hidden model's interactions
-  double linear_scale = 0.8;      // standard deviation of the linear part of the hidden logit
-  double interaction_scale = 1.7; // standard deviation of its pairwise part
+  int64_t factors = 2;             // rank of the hidden model's interactions
+  double linear_scale = 0.8;       // standard deviation of the linear part of the hidden logit
+  double interaction_scale = 1.7;  // standard deviation of its pairwise part
   double label_rate = 0.25;
   int64_t seed = 1;
 
@@ -65,7 +65,7 @@ struct DataConfig {
   std::vector<std::string> train;  // paths or globs; "-" is standard input
   std::vector<std::string> test;
   std::string label = "label";
-  std::string weight;     // column names; empty: none
+  std::string weight;  // column names; empty: none
   std::string timestamp;
   std::string group;
   std::vector<SlotConfig> slots;

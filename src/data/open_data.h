@@ -17,8 +17,8 @@ enum class DataPart { kTrain, kTest };
 
 struct OpenDataOptions {
   DataPart part = DataPart::kTrain;
-  uint64_t seed = 0;   // of the shuffle; test data is never shuffled
-  int64_t epoch = 0;   // another order each epoch
+  uint64_t seed = 0;          // of the shuffle; test data is never shuffled
+  int64_t epoch = 0;          // another order each epoch
   int64_t max_examples = -1;  // stop after so many; -1: all
 };
 
