@@ -213,7 +213,9 @@ int64_t StepRunner::scratch_bytes() const {
   for (const auto& b : param_grads_) floats += b.size();
   for (const auto& b : row_grads_) floats += b.size();
   for (const auto& b : logit_grads_) floats += b.size();
-  return floats * static_cast<int64_t>(sizeof(float));
+  int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+  for (const auto& run : runs_) bytes += run->bytes();
+  return bytes;
 }
 
 }  // namespace terrace
