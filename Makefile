@@ -11,7 +11,7 @@ setup: ## install what is needed with apt
 	@scripts/setup.sh
 
 build: setup ## build/release/terrace
-	@cmake --preset release >build/.configure.log 2>&1 || (mkdir -p build; cmake --preset release)
+	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release --target terrace
 
 demo: build ## generate clicks, train a DeepFM on them, show the result
