@@ -67,7 +67,7 @@ TEST(Batch, ClearForgetsExamplesAndKeepsShapeAndMemory) {
 }
 
 TEST(Batch, AppendingPiecesGivesTheWhole) {
-  rc::check([](uint64_t seed) {
+  EXPECT_TRUE(rc::check([](uint64_t seed) {
     BatchShape shape = ShapeWithAll();
     shape.has_values = *rc::gen::arbitrary<bool>();
     shape.has_weights = *rc::gen::arbitrary<bool>();
@@ -80,11 +80,11 @@ TEST(Batch, AppendingPiecesGivesTheWhole) {
       begin = end;
     }
     RC_ASSERT(SameExamples(pieces, whole));
-  });
+  }));
 }
 
 TEST(Batch, GatheringEqualsAppendingOneByOne) {
-  rc::check([](uint64_t seed) {
+  EXPECT_TRUE(rc::check([](uint64_t seed) {
     BatchShape shape = ShapeWithAll();
     shape.has_values = *rc::gen::arbitrary<bool>();
     std::vector<std::unique_ptr<Batch>> from;
@@ -102,7 +102,7 @@ TEST(Batch, GatheringEqualsAppendingOneByOne) {
     for (const ExampleRef& ref : refs)
       AppendExamples(*from[ref.batch], ref.example, ref.example + 1, &appended);
     RC_ASSERT(SameExamples(gathered, appended));
-  });
+  }));
 }
 
 TEST(Batch, GatherKeepsValuesIfTheFirstBatchHasNoKeys) {

@@ -1,7 +1,6 @@
 // Text files cut into blocks of whole lines.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,14 +42,15 @@ struct BlockOptions {
 // Reads files one after another. Where blocks are cut depends on the files alone, not on how many
 // bytes each read returns. A byte-order mark is left out. Of a line that does not fit a block only
 // the first max_line_bytes + 2 bytes are kept, enough for whoever parses it to see that it is too
-// long. One thread calls Next; bytes_read is safe from any.
+// long. One thread.
 class BlockReader {
  public:
   BlockReader(Env& env, std::vector<std::string> paths, BlockOptions options);
 
   // Null at the end. Throws what OpenBytes and its Read throw.
   std::unique_ptr<TextBlock> Next();
-  int64_t bytes_read() const { return bytes_read_.load(std::memory_order_relaxed); }
+  // Bytes taken from the files so far.
+  int64_t bytes_read() const { return bytes_read_; }
 
  private:
   void OpenNext();
@@ -61,8 +61,8 @@ class BlockReader {
   Env& env_;
   const std::vector<std::string> paths_;
   const BlockOptions options_;
-  const size_t capacity_;               // bytes of a block before its supplied '\n'
-  std::atomic<int64_t> bytes_read_{0};  // a counter
+  const size_t capacity_;  // bytes of a block before its supplied '\n'
+  int64_t bytes_read_ = 0;
   size_t next_path_ = 0;
   std::unique_ptr<SequentialFile> file_;
   std::shared_ptr<const std::string> file_name_;

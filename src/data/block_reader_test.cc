@@ -66,7 +66,7 @@ TEST(BlockReader, ALineOfTheGreatestLengthIsWhole) {
 }
 
 TEST(BlockReader, BlocksDependOnTheFilesAlone) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     MemoryEnv env;
     env.files["a"] = *rc::gen::container<std::string>(rc::gen::element('a', '\n', '\r', '\xef'));
     env.files["z"] = Zstd(env.files["a"]);
@@ -74,11 +74,11 @@ TEST(BlockReader, BlocksDependOnTheFilesAlone) {
     const auto whole = Blocks(env, {"a", "z"}, options);
     env.max_read = *rc::gen::inRange<size_t>(1, 5);
     RC_ASSERT(Blocks(env, {"a", "z"}, options) == whole);
-  });
+  }));
 }
 
 TEST(BlockReader, TextIsNeitherLostNorChanged) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     MemoryEnv env;
     env.files["a"] = *rc::gen::container<std::string>(rc::gen::element('a', 'b', '\n'));
     BlockReader reader(env, {"a"}, {*rc::gen::inRange<size_t>(1, 20), 1000});
@@ -93,7 +93,7 @@ TEST(BlockReader, TextIsNeitherLostNorChanged) {
     if (!expected.empty() && expected.back() != '\n') expected += '\n';
     RC_ASSERT(text == expected);
     RC_ASSERT(reader.bytes_read() == static_cast<int64_t>(env.files["a"].size()));
-  });
+  }));
 }
 
 TEST(BlockReader, TakeLineMovesTheStart) {

@@ -13,12 +13,13 @@
 namespace terrace {
 namespace {
 
-constexpr size_t kInputBytes = size_t{1} << 18;
+constexpr size_t kFirstFillBytes = size_t{1} << 12;  // enough to recognise a file ...
+constexpr size_t kMaxFillBytes = size_t{1} << 18;    // ... and to decompress a large one
 
 // The file behind a source, with a window of bytes that were read and not yet used.
 class Input {
  public:
-  Input(Env& env, const std::string& path, std::atomic<int64_t>* consumed)
+  Input(Env& env, const std::string& path, int64_t* consumed)
       : name_(DisplayPath(path)), consumed_(consumed), file_(env.OpenForRead(path)) {}
 
   const std::string& name() const { return name_; }
@@ -29,22 +30,24 @@ class Input {
   // Reads more behind what is there. False at the end of the file.
   bool Fill() {
     if (begin_ == end_) begin_ = end_ = 0;
-    if (buffer_.size() < end_ + kInputBytes) buffer_.resize(end_ + kInputBytes);
-    const size_t n = ReadFile(buffer_.data() + end_, kInputBytes);
+    if (buffer_.size() < end_ + fill_bytes_) buffer_.resize(end_ + fill_bytes_);
+    const size_t n = ReadFile(buffer_.data() + end_, fill_bytes_);
     end_ += n;
+    if (n == fill_bytes_) fill_bytes_ = std::min(2 * fill_bytes_, kMaxFillBytes);
     return n > 0;
   }
   size_t ReadFile(void* to, size_t size) {
     const size_t n = file_->Read(to, size);
-    consumed_->fetch_add(static_cast<int64_t>(n), std::memory_order_relaxed);
+    *consumed_ += static_cast<int64_t>(n);
     return n;
   }
 
  private:
   std::string name_;
-  std::atomic<int64_t>* consumed_;
+  int64_t* consumed_;
   std::unique_ptr<SequentialFile> file_;
   std::vector<char> buffer_;
+  size_t fill_bytes_ = kFirstFillBytes;
   size_t begin_ = 0;
   size_t end_ = 0;
 };
@@ -183,8 +186,7 @@ bool StartsWithSkippableFrame(const Input& input) {
 
 std::string DisplayPath(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path,
-                                          std::atomic<int64_t>* consumed) {
+std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path, int64_t* consumed) {
   Input input(env, path, consumed);
   while (input.size() < 4 && input.Fill()) {
   }

@@ -1,7 +1,6 @@
 // The bytes of an input file, decompressed.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,8 +13,7 @@ namespace terrace {
 // (several members in a row are fine), zstd (several frames are fine) or plain. Read throws
 // Error(kData) with the place if compressed data are corrupt or cut short, Error(kIo) if the system
 // fails. `consumed` is increased by the bytes taken from the file and must outlive the result.
-std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path,
-                                          std::atomic<int64_t>* consumed);
+std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path, int64_t* consumed);
 
 // The path as messages name it.
 std::string DisplayPath(const std::string& path);

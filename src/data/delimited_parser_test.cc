@@ -151,7 +151,7 @@ TEST(CsvParser, HashesCellsOfEveryLengthAsTextKeyDoes) {
 }
 
 TEST(CsvParser, DenseValuesAreThoseOfTheTransform) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     DataConfig config = DataConfigFrom(
         "format = 'csv'\ntrain = 'f'\nslots = ['a']\n"
         "dense = [{name='x', log=true, clip=[-5, 6.5]}]");
@@ -165,7 +165,7 @@ TEST(CsvParser, DenseValuesAreThoseOfTheTransform) {
       expected.push_back(spec.dense[0].Transform(number));
     }
     RC_ASSERT(ReadAll(env, config).dense == expected);
-  });
+  }));
 }
 
 TEST(CsvParser, ManyValuesInACellAreAllKept) {

@@ -23,11 +23,9 @@ struct InputSize {
 
 class ExampleStream : public DataStream {
  public:
-  // `text` is the producer itself if it reads files, else null.
-  ExampleStream(std::unique_ptr<ChunkProducer> producer, const TextProducer* text, InputSize size,
-                int threads, ShuffleOptions shuffle, int64_t max_examples)
-      : text_(text),
-        size_(size),
+  ExampleStream(std::unique_ptr<ChunkProducer> producer, InputSize size, int threads,
+                ShuffleOptions shuffle, int64_t max_examples)
+      : size_(size),
         max_examples_(max_examples),
         shape_(producer->shape()),
         reader_(std::move(producer), threads, shuffle.examples),
@@ -46,6 +44,7 @@ class ExampleStream : public DataStream {
     while (batch->examples < size && buffer_.Take(size - batch->examples, batch) > 0) {
     }
     delivered_.store(before + batch->examples, std::memory_order_relaxed);
+    bytes_.store(buffer_.bytes_taken(), std::memory_order_relaxed);
     return batch->examples > 0;
   }
 
@@ -53,13 +52,16 @@ class ExampleStream : public DataStream {
 
   double progress() const override {
     const auto delivered = static_cast<double>(delivered_.load(std::memory_order_relaxed));
-    if (const int64_t total = total_examples(); total >= 0)
-      return total == 0 ? 1 : std::min(1.0, delivered / static_cast<double>(total));
+    if (max_examples_ == 0 || size_.bytes == 0 || size_.examples == 0) return 1;
     // Of the limits on bytes and on examples the one that is nearer counts.
     double share = -1;
     if (max_examples_ > 0) share = delivered / static_cast<double>(max_examples_);
-    if (size_.bytes > 0) share = std::max(share, ShareOfBytes(delivered));
-    return size_.bytes == 0 || max_examples_ == 0 ? 1 : std::min(1.0, share);
+    if (size_.examples > 0)
+      share = std::max(share, delivered / static_cast<double>(size_.examples));
+    if (size_.bytes > 0)
+      share = std::max(share,
+                       bytes_.load(std::memory_order_relaxed) / static_cast<double>(size_.bytes));
+    return std::min(1.0, share);
   }
 
   int64_t total_examples() const override {
@@ -68,20 +70,12 @@ class ExampleStream : public DataStream {
   }
 
  private:
-  // Files are read ahead (a shuffle block may be a whole file): of the share of bytes read, what
-  // was delivered of the examples found in them.
-  double ShareOfBytes(double delivered) const {
-    const auto parsed = static_cast<double>(reader_.parsed_examples());
-    if (parsed == 0) return 0;
-    return static_cast<double>(text_->bytes_read()) / static_cast<double>(size_.bytes) * delivered /
-           parsed;
-  }
-
-  const TextProducer* const text_;
   const InputSize size_;
   const int64_t max_examples_;
   const BatchShape shape_;
-  std::atomic<int64_t> delivered_{0};  // a counter
+  // Written by Next, read by whoever shows progress.
+  std::atomic<int64_t> delivered_{0};
+  std::atomic<double> bytes_{0};
   OrderedReader reader_;
   ShuffleBuffer buffer_;
 };
@@ -131,7 +125,7 @@ std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const F
     const SyntheticConfig& synthetic = config.synthetic;
     const InputSize size{-1, train ? synthetic.train_examples : synthetic.test_examples};
     return std::make_unique<ExampleStream>(MakeSyntheticProducer(synthetic, spec, options.part),
-                                           nullptr, size, threads, shuffle, options.max_examples);
+                                           size, threads, shuffle, options.max_examples);
   }
   const std::vector<std::string> paths =
       ExpandPaths(env, train ? config.train : config.test, options.part);
@@ -140,10 +134,8 @@ std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const F
                                                "set train.epochs = 1, or name a file",
                                                PartName(options.part)));
   const InputSize size{TotalBytes(env, paths), -1};
-  std::unique_ptr<TextProducer> producer = MakeTextProducer(env, paths, config, spec);
-  const TextProducer* text = producer.get();
-  return std::make_unique<ExampleStream>(std::move(producer), text, size, threads, shuffle,
-                                         options.max_examples);
+  return std::make_unique<ExampleStream>(MakeTextProducer(env, paths, config, spec), size, threads,
+                                         shuffle, options.max_examples);
 }
 
 }  // namespace terrace

@@ -60,7 +60,7 @@ std::unique_ptr<ChunkWork> OrderedReader::Claim(int64_t* number) {
   try {
     work = producer_->Claim();
   } catch (...) {
-    Deliver(Append(Pending()), nullptr, std::current_exception());
+    Deliver(Append(0), nullptr, std::current_exception());
     return nullptr;
   }
   if (work == nullptr) {
@@ -69,7 +69,7 @@ std::unique_ptr<ChunkWork> OrderedReader::Claim(int64_t* number) {
     ready_.NotifyAll();
     return nullptr;
   }
-  *number = Append(Pending());
+  *number = Append(producer_->bytes_claimed());
   return work;
 }
 
@@ -80,9 +80,9 @@ bool OrderedReader::WaitForRoom() {
   return !ended_;
 }
 
-int64_t OrderedReader::Append(Pending pending) {
+int64_t OrderedReader::Append(int64_t bytes_claimed) {
   MutexLock lock(&mu_);
-  pending_.push_back(std::move(pending));
+  pending_.emplace_back().bytes_claimed = bytes_claimed;
   return first_ + static_cast<int64_t>(pending_.size()) - 1;
 }
 
@@ -110,7 +110,6 @@ void OrderedReader::Deliver(int64_t number, std::unique_ptr<Batch> chunk,
     room_.NotifyAll();
   } else {
     ready_examples_ += pending.chunk->examples;
-    parsed_.fetch_add(pending.chunk->examples, std::memory_order_relaxed);
   }
   if (number == first_) ready_.NotifyAll();
 }
@@ -125,6 +124,7 @@ std::unique_ptr<Batch> OrderedReader::Next() {
   Pending& front = pending_.front();
   if (front.error != nullptr) std::rethrow_exception(front.error);
   std::unique_ptr<Batch> chunk = std::move(front.chunk);
+  bytes_delivered_ = front.bytes_claimed;
   pending_.pop_front();
   ++first_;
   ready_examples_ -= chunk->examples;

@@ -1,7 +1,6 @@
 // Chunks made by several threads, delivered in order.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -33,12 +32,13 @@ class OrderedReader {
   void Recycle(std::unique_ptr<Batch> chunk) EXCLUDES(mu_);
 
   const ChunkProducer& producer() const { return *producer_; }
-  // Examples of all chunks made so far.
-  int64_t parsed_examples() const { return parsed_.load(std::memory_order_relaxed); }
+  // Bytes of input behind the chunks that Next has returned. For Next's thread.
+  int64_t bytes_delivered() const { return bytes_delivered_; }
 
  private:
   // A chunk that was claimed and not yet delivered.
   struct Pending {
+    int64_t bytes_claimed = 0;  // of input, up to and with this chunk
     bool done = false;
     std::unique_ptr<Batch> chunk;
     std::exception_ptr error;
@@ -48,7 +48,7 @@ class OrderedReader {
   // Takes a piece of work and its place in line, once there is room. Null: nothing more to do.
   std::unique_ptr<ChunkWork> Claim(int64_t* number) EXCLUDES(mu_, claim_mu_);
   bool WaitForRoom() EXCLUDES(mu_);
-  int64_t Append(Pending pending) EXCLUDES(mu_);
+  int64_t Append(int64_t bytes_claimed) EXCLUDES(mu_);
   std::unique_ptr<Batch> EmptyChunk() EXCLUDES(mu_);
   void Deliver(int64_t number, std::unique_ptr<Batch> chunk, std::exception_ptr error)
       EXCLUDES(mu_);
@@ -71,7 +71,7 @@ class OrderedReader {
   bool ended_ GUARDED_BY(mu_) = false;          // nothing more is to be claimed
   std::vector<std::unique_ptr<Batch>> free_ GUARDED_BY(mu_);
 
-  std::atomic<int64_t> parsed_{0};  // a counter
+  int64_t bytes_delivered_ = 0;  // used by Next's thread alone
   std::vector<std::jthread> threads_;
 };
 

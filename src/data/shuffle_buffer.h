@@ -28,20 +28,35 @@ class ShuffleBuffer {
   // Appends up to `count` examples to a batch of the reader's shape; returns how many, 0 only at
   // the end. Throws what the reader throws.
   int64_t Take(int64_t count, Batch* to);
+  // Bytes of input behind the examples taken, evenly spread over each block; never goes back.
+  double bytes_taken() const;
 
  private:
-  bool FillBlock();
-  // Moves on to the chunk that holds the next examples. False at the end of the data.
-  bool NextChunk();
+  // False at the end of the data. In file order a block is a chunk.
+  bool NextBlock();
+  void RecycleSpentChunks();
+  void FillOrder();
+  // Adds the next chunk that is not empty. False at the end of the data.
+  bool AddChunk();
+  // Of input, behind all examples that went into blocks.
+  double BytesUsed() const;
+  bool AllUsed() const { return chunks_.empty() || used_of_last_ == chunks_.back()->examples; }
 
   OrderedReader* const reader_;
   const ShuffleOptions options_;
-  std::vector<std::unique_ptr<Batch>> chunks_;  // that the block's examples lie in
-  int64_t used_of_last_ = 0;  // examples of chunks_.back() that are in this or an earlier block
-  std::vector<ExampleRef> order_;  // of the block; [0, taken_) is final, the rest not yet shuffled
+
+  // The block.
+  std::vector<std::unique_ptr<Batch>> chunks_;  // that its examples lie in
+  int64_t used_of_last_ = 0;       // examples of chunks_.back() in this block or an earlier one
+  std::vector<ExampleRef> order_;  // if shuffled: [0, taken_) is final
+  int64_t size_ = 0;               // examples
   int64_t taken_ = 0;
-  int64_t blocks_ = 0;
+  double begin_bytes_ = 0;  // of input
+  double end_bytes_ = 0;
+  double last_begin_bytes_ = 0;  // of chunks_.back()
   RandomStream random_;
+
+  int64_t blocks_ = 0;  // so far
 };
 
 }  // namespace terrace

@@ -52,7 +52,7 @@ TEST(LibffmParser, PutsFieldsIntoTheirSlots) {
 }
 
 TEST(LibffmParser, FieldsOfSeveralTablesMatchAModel) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const char* toml =
         "format = 'libffm'\nslots = [{name='f0', table='b'}, {name='f1', table='a'}, "
         "{name='f2', table='b'}]";
@@ -77,7 +77,7 @@ TEST(LibffmParser, FieldsOfSeveralTablesMatchAModel) {
       RC_ASSERT(BagOf(batch, 0, e, 0) == model[e][1]);
       RC_ASSERT(BagOf(batch, 1, e, 1) == model[e][2]);
     }
-  });
+  }));
 }
 
 }  // namespace

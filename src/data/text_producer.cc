@@ -16,10 +16,10 @@ struct TextWork : ChunkWork {
   std::shared_ptr<const RowParser> parser;
 };
 
-class Producer : public TextProducer {
+class TextProducer : public ChunkProducer {
  public:
-  Producer(Env& env, const std::vector<std::string>& paths, const DataConfig& config,
-           const FeatureSpec& spec, size_t block_bytes)
+  TextProducer(Env& env, const std::vector<std::string>& paths, const DataConfig& config,
+               const FeatureSpec& spec, size_t block_bytes)
       : config_(config),
         spec_(spec),
         has_header_(config.format == DataFormat::kCsv || config.format == DataFormat::kTsv),
@@ -42,13 +42,14 @@ class Producer : public TextProducer {
     return work;
   }
 
+  int64_t bytes_claimed() const override { return blocks_.bytes_read(); }
+
   void Produce(ChunkWork& work, Batch* chunk) override {
     const auto& text = static_cast<const TextWork&>(work);
     text.parser->Parse(*text.block, &bad_rows_, chunk);
   }
 
   int64_t skipped_rows() const override { return bad_rows_.skipped_rows(); }
-  int64_t bytes_read() const override { return blocks_.bytes_read(); }
 
  private:
   // Columns are looked up in each file by name; files with the same header share a parser.
@@ -94,10 +95,10 @@ class Producer : public TextProducer {
 
 }  // namespace
 
-std::unique_ptr<TextProducer> MakeTextProducer(Env& env, const std::vector<std::string>& paths,
-                                               const DataConfig& config, const FeatureSpec& spec,
-                                               size_t block_bytes) {
-  return std::make_unique<Producer>(env, paths, config, spec, block_bytes);
+std::unique_ptr<ChunkProducer> MakeTextProducer(Env& env, const std::vector<std::string>& paths,
+                                                const DataConfig& config, const FeatureSpec& spec,
+                                                size_t block_bytes) {
+  return std::make_unique<TextProducer>(env, paths, config, spec, block_bytes);
 }
 
 }  // namespace terrace

@@ -23,7 +23,7 @@ struct Outcome {
 
 Outcome Read(MemoryEnv& env, size_t read_size) {
   Outcome outcome;
-  std::atomic<int64_t> consumed{0};
+  int64_t consumed = 0;
   std::string buffer(read_size, '\0');
   try {
     const auto source = OpenBytes(env, "f", &consumed);
@@ -37,7 +37,7 @@ Outcome Read(MemoryEnv& env, size_t read_size) {
     if (e.code() != ErrorCode::kData) std::abort();
     outcome.failed = true;
   }
-  if (consumed.load() > static_cast<int64_t>(env.files["f"].size())) std::abort();
+  if (consumed > static_cast<int64_t>(env.files["f"].size())) std::abort();
   return outcome;
 }
 
