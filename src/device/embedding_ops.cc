@@ -11,7 +11,8 @@ void GatherPool(Stream&, const GatherArgs& args) {
 }
 
 void SumRowGradients(Stream&, const RowGradArgs& args) {
-  TERRACE_CHECK(args.dim <= kMaxEmbeddingDim && args.slice_examples > 0);
+  TERRACE_CHECK(args.dim <= kMaxEmbeddingDim);
+  TERRACE_CHECK(args.slice_examples > 0 && args.slice_examples < int64_t{1} << 31);
   TERRACE_CHECK(args.pooled_grad.rows <= kMaxGradSlices * args.slice_examples);
   TERRACE_CHECK(args.linear == 0 || args.linear_grad != nullptr);
   TERRACE_ISA_TABLE(kEmbeddingKernels).sum_row_gradients(args);

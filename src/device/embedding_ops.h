@@ -37,6 +37,14 @@ struct GatherArgs {
 };
 void GatherPool(Stream& stream, const GatherArgs& args);
 
+// Rows of an arena that will be needed soon.
+struct RowPrefetch {
+  const std::byte* base = nullptr;  // null: none
+  int64_t stride_bytes = 0;
+  int64_t row_bytes = 0;                // from the start of a row
+  const uint32_t* positions = nullptr;  // [rows]
+};
+
 // The gradient of rows [first, last) of a plan, each summed over its occurrences along the slice
 // tree (base/slice_tree.h).
 struct RowGradArgs {
@@ -52,6 +60,8 @@ struct RowGradArgs {
   ConstMatrix pooled_grad;                // [examples, >= slots * dim], by example of the batch
   const float* linear_grad = nullptr;     // [examples], or null if linear == 0
   float* out = nullptr;                   // [last - first, dim + linear]
+  // The rows that the sums will be applied to, if they are to come into the cache meanwhile.
+  RowPrefetch prefetch;
 };
 void SumRowGradients(Stream& stream, const RowGradArgs& args);
 

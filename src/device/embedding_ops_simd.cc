@@ -24,21 +24,23 @@ struct VectorSum {
   static constexpr int kParts = kDim / kWidth;
   typedef float Part __attribute__((vector_size(kWidth * sizeof(float))));
 
+  TERRACE_HD static void Term(const float* from, int p, [[maybe_unused]] const float* scales,
+                              [[maybe_unused]] int64_t o, Part& x) {
+    __builtin_memcpy(&x, from + p * kWidth, sizeof(Part));
+    if constexpr (kScaled) x *= scales[o];
+  }
+
   template <typename At>
   TERRACE_HD static void Run(int, int64_t begin, int64_t end, const float* scales, float* out,
                              At at) {
-    const auto term = [&](const float* from, int p, int64_t o, Part& x) {
-      __builtin_memcpy(&x, from + p * kWidth, sizeof(Part));
-      if constexpr (kScaled) x *= scales[o];
-    };
     Part sum[kParts];
     const float* from = at(begin);
-    for (int p = 0; p < kParts; ++p) term(from, p, begin, sum[p]);
+    for (int p = 0; p < kParts; ++p) Term(from, p, scales, begin, sum[p]);
     for (int64_t o = begin + 1; o < end; ++o) {
       from = at(o);
       for (int p = 0; p < kParts; ++p) {
         Part x;
-        term(from, p, o, x);
+        Term(from, p, scales, o, x);
         sum[p] += x;
       }
     }
@@ -88,31 +90,30 @@ struct Gather {
     const char* const base = reinterpret_cast<const char*>(a.arena.base);
     const int64_t stride = a.arena.stride_bytes;
     const int dim = kDim != 0 ? kDim : a.arena.dim;
-    const int64_t bytes = (dim + a.arena.linear) * static_cast<int64_t>(sizeof(float));
+    const bool linear = a.arena.linear != 0;
+    const int64_t bytes = (dim + linear) * static_cast<int64_t>(sizeof(float));
     const int64_t last_occurrence = int64_t{a.bag_offsets[a.last * a.slots]} - 1;
     const auto row = [=, positions = a.positions](int64_t o) {
       return reinterpret_cast<const float*>(base + positions[o] * stride);
     };
-    const auto row_prefetching = [=](int64_t o) {
-      const int64_t ahead = o + kGatherAhead;
-      PrefetchLines(row(ahead < last_occurrence ? ahead : last_occurrence), bytes);
-      return row(o);
-    };
     for (int64_t e = a.first; e < a.last; ++e) {
+      float linear_sum = linear ? a.linear[e - a.first] : 0.0f;
+      const auto next_row = [&](int64_t o) {
+        const int64_t ahead = o + kGatherAhead;
+        PrefetchLines(row(ahead < last_occurrence ? ahead : last_occurrence), bytes);
+        const float* const from = row(o);
+        if (linear) linear_sum += kScaled ? from[dim] * a.scales[o] : from[dim];
+        return from;
+      };
       const uint32_t* const offsets = a.bag_offsets + e * a.slots;
       float* out = a.pooled.data + (e - a.first) * a.pooled.stride;
       for (int j = 0; j < a.slots; ++j, out += dim) {
         if (offsets[j] == offsets[j + 1])
           __builtin_memset(out, 0, dim * sizeof(float));
         else
-          VectorSum<kDim, kScaled>::Run(dim, offsets[j], offsets[j + 1], a.scales, out,
-                                        row_prefetching);
+          VectorSum<kDim, kScaled>::Run(dim, offsets[j], offsets[j + 1], a.scales, out, next_row);
       }
-      if (a.arena.linear == 0) continue;
-      float sum = a.linear[e - a.first];
-      for (int64_t o = offsets[0]; o < offsets[a.slots]; ++o)
-        sum += kScaled ? row(o)[dim] * a.scales[o] : row(o)[dim];
-      a.linear[e - a.first] = sum;
+      if (linear) a.linear[e - a.first] = linear_sum;
     }
   }
 };
@@ -122,74 +123,157 @@ struct Divider {
   uint64_t factor;
   explicit Divider(int64_t d)
       : factor(((uint64_t{1} << 63) + static_cast<uint64_t>(d) - 1) / static_cast<uint64_t>(d)) {}
-  TERRACE_HD int64_t operator()(uint32_t n) const {
-    return static_cast<int64_t>((static_cast<unsigned __int128>(factor) * n) >> 63);
+  TERRACE_HD int64_t operator()(int64_t n) const {
+    return static_cast<int64_t>(
+        (static_cast<unsigned __int128>(factor) * static_cast<uint64_t>(n)) >> 63);
+  }
+};
+
+// Where the gradients of occurrences are.
+struct GradSource {
+  const RowGradArgs& a;
+  const int dim;
+  const bool contiguous;  // bags of an example follow those of the one before
+  const Divider by_slots;
+  const int64_t last_occurrence;
+
+  GradSource(const RowGradArgs& args, int vector_dim)
+      : a(args),
+        dim(vector_dim),
+        contiguous(args.pooled_grad.stride == int64_t{args.slots} * vector_dim),
+        by_slots(args.slots),
+        last_occurrence(int64_t{args.row_offsets[args.last]} - 1) {}
+
+  TERRACE_HD const float* Vector(int64_t o) const {
+    const int64_t bag = a.bags[o];
+    if (contiguous) return a.pooled_grad.data + bag * dim;
+    const int64_t example = by_slots(bag);
+    return a.pooled_grad.data + example * a.pooled_grad.stride + (bag - example * a.slots) * dim;
+  }
+  TERRACE_HD void PrefetchAfter(int64_t o) const {
+    const int64_t ahead = o + kGradAhead < last_occurrence ? o + kGradAhead : last_occurrence;
+    const char* const vector = reinterpret_cast<const char*>(Vector(ahead));
+    for (int64_t b = 0; b < dim * int64_t{sizeof(float)}; b += kLine)
+      __builtin_prefetch(vector + b);
   }
 };
 
 template <int kDim, bool kScaled>
 struct RowGradient {
-  // The sums of slices that wait for their siblings; at most one for each level of the tree, and
-  // node 0 is the output.
+  // Rows with fewer occurrences, in a batch of few slices, are summed slice by slice at once.
+  static constexpr int64_t kFewSlices = 8;
+  static constexpr int64_t kFewOccurrences = 48;
   static constexpr int kMaxNodes = 12;
   static constexpr int kNodeFloats = (kDim != 0 ? kDim : kMaxEmbeddingDim) + 1;
 
   static void Run(const RowGradArgs& a) {
     const int dim = kDim != 0 ? kDim : a.dim;
-    const int weights = dim + a.linear;
-    const Divider by_slots(a.slots);
-    const int64_t slice_bags = a.slice_examples * a.slots;
-    const int64_t last_occurrence = int64_t{a.row_offsets[a.last]} - 1;
-    const auto at = [=](int64_t o) {
-      const int64_t example = by_slots(a.bags[o]);
-      return a.pooled_grad.data + example * a.pooled_grad.stride +
-             (a.bags[o] - example * a.slots) * dim;
-    };
-    const auto at_prefetching = [=](int64_t o) {
-      const int64_t ahead = o + kGradAhead;
-      PrefetchLines(at(ahead < last_occurrence ? ahead : last_occurrence), dim * 4);
-      return at(o);
-    };
-    float scratch[kMaxNodes][kNodeFloats];
+    const GradSource source(a, dim);
+    const Divider by_slice(a.slice_examples);
+    [[maybe_unused]] const bool few_slices = a.pooled_grad.rows <= kFewSlices * a.slice_examples;
     float* out = a.out;
-    for (int64_t r = a.first; r < a.last; ++r, out += weights) {
-      // levels[i]: where the tree parts node i - 1 from node i. They fall.
-      int levels[kMaxNodes];
-      int nodes = 0;
-      int64_t last_slice = 0;
-      for (int64_t o = a.row_offsets[r]; o < a.row_offsets[r + 1];) {
-        const int64_t slice = a.bags[o] / slice_bags;
-        int64_t end = o + 1;
-        while (end < a.row_offsets[r + 1] && a.bags[end] < (slice + 1) * slice_bags) ++end;
-        if (nodes > 0) {
-          const int level = 63 - __builtin_clzll(static_cast<uint64_t>(slice ^ last_slice));
-          for (; nodes > 1 && levels[nodes - 1] < level; --nodes)
-            Fold(weights, scratch[nodes - 1], nodes == 2 ? out : scratch[nodes - 2]);
-          levels[nodes] = level;
-        }
-        float* const node = nodes == 0 ? out : scratch[nodes];
-        VectorSum<kDim, kScaled>::Run(dim, o, end, a.scales, node, at_prefetching);
-        if (a.linear != 0) {
-          float sum = LinearTerm(a, by_slots, o);
-          for (int64_t i = o + 1; i < end; ++i) sum += LinearTerm(a, by_slots, i);
-          node[dim] = sum;
-        }
-        ++nodes;
-        last_slice = slice;
-        o = end;
+    for (int64_t r = a.first; r < a.last; ++r, out += dim + a.linear) {
+      if (a.prefetch.base != nullptr)
+        PrefetchLines(a.prefetch.base + a.prefetch.positions[r] * a.prefetch.stride_bytes,
+                      a.prefetch.row_bytes);
+      const int64_t begin = a.row_offsets[r];
+      const int64_t end = a.row_offsets[r + 1];
+      if (end - begin <= 2) {  // two terms have one sum, whatever their slices
+        SumRun(source, begin, end, out);
+        continue;
       }
-      for (; nodes > 1; --nodes)
-        Fold(weights, scratch[nodes - 1], nodes == 2 ? out : scratch[nodes - 2]);
+      if constexpr (kDim != 0) {
+        if (few_slices && end - begin < kFewOccurrences) {
+          SumInAllSlices(source, by_slice, begin, end, out);
+          continue;
+        }
+      }
+      SumAlongTree(source, by_slice, begin, end, out);
     }
   }
 
-  TERRACE_HD static float LinearTerm(const RowGradArgs& a, const Divider& by_slots, int64_t o) {
-    const float grad = a.linear_grad[by_slots(a.bags[o])];
-    return kScaled ? grad * a.scales[o] : grad;
+  TERRACE_HD static float LinearTerm(const GradSource& source, int64_t o) {
+    const float grad = source.a.linear_grad[source.by_slots(source.a.bags[o])];
+    return kScaled ? grad * source.a.scales[o] : grad;
   }
-  TERRACE_HD static void Fold(int weights, const float* right, float* left) {
-    TERRACE_INDEPENDENT
-    for (int i = 0; i < weights; ++i) left[i] += right[i];
+
+  // Occurrences in order, as within a slice.
+  TERRACE_HD static void SumRun(const GradSource& source, int64_t begin, int64_t end, float* out) {
+    const RowGradArgs& a = source.a;
+    float linear_sum = -0.0f;  // x + -0 is x for every x
+    VectorSum<kDim, kScaled>::Run(source.dim, begin, end, a.scales, out, [&](int64_t o) {
+      source.PrefetchAfter(o);
+      if (a.linear != 0) linear_sum += LinearTerm(source, o);
+      return source.Vector(o);
+    });
+    if (a.linear != 0) out[source.dim] = linear_sum;
+  }
+
+  // A sum for each slice, present or not, then the whole tree: no branch that depends on the data.
+  // An absent slice is -0, and x + -0 is x for every x.
+  TERRACE_HD static void SumInAllSlices(const GradSource& source, const Divider& by_slice,
+                                        int64_t begin, int64_t end, float* out) {
+    using Sum = VectorSum<kDim, kScaled>;
+    const RowGradArgs& a = source.a;
+    typename Sum::Part sums[kFewSlices][Sum::kParts];
+    float linear_sums[kFewSlices];
+    for (int s = 0; s < kFewSlices; ++s) {
+      for (int p = 0; p < Sum::kParts; ++p) sums[s][p] = -typename Sum::Part{};
+      linear_sums[s] = -0.0f;
+    }
+    for (int64_t o = begin; o < end; ++o) {
+      source.PrefetchAfter(o);
+      const int64_t s = by_slice(source.by_slots(a.bags[o]));
+      const float* const from = source.Vector(o);
+      for (int p = 0; p < Sum::kParts; ++p) {
+        typename Sum::Part x;
+        Sum::Term(from, p, a.scales, o, x);
+        sums[s][p] += x;
+      }
+      if (a.linear != 0) linear_sums[s] += LinearTerm(source, o);
+    }
+    for (int step = 1; step < kFewSlices; step *= 2)
+      for (int s = 0; s < kFewSlices; s += 2 * step) {
+        for (int p = 0; p < Sum::kParts; ++p) sums[s][p] += sums[s + step][p];
+        linear_sums[s] += linear_sums[s + step];
+      }
+    __builtin_memcpy(out, sums[0], sizeof(sums[0]));
+    if (a.linear != 0) out[kDim] = linear_sums[0];
+  }
+
+  // One slice after another. Sums that wait for their siblings are nodes, at most one for each
+  // level of the tree; node 0 is the output.
+  static void SumAlongTree(const GradSource& source, const Divider& by_slice, int64_t begin,
+                           int64_t end, float* out) {
+    const RowGradArgs& a = source.a;
+    const int weights = source.dim + a.linear;
+    float scratch[kMaxNodes][kNodeFloats];
+    const auto node = [&](int i) { return i == 0 ? out : scratch[i]; };
+    const auto fold_last = [&](int nodes) {
+      const float* const right = scratch[nodes - 1];
+      float* const left = node(nodes - 2);
+      TERRACE_INDEPENDENT
+      for (int i = 0; i < weights; ++i) left[i] += right[i];
+    };
+    int levels[kMaxNodes];  // where the tree parts node i - 1 from node i; they fall
+    int nodes = 0;
+    int64_t last_slice = 0;
+    for (int64_t o = begin; o < end;) {
+      const int64_t slice = by_slice(source.by_slots(a.bags[o]));
+      const int64_t slice_end_bag = (slice + 1) * a.slice_examples * a.slots;
+      int64_t run_end = o + 1;
+      while (run_end < end && a.bags[run_end] < slice_end_bag) ++run_end;
+      if (nodes > 0) {
+        const int level = 63 - __builtin_clzll(static_cast<uint64_t>(slice ^ last_slice));
+        for (; nodes > 1 && levels[nodes - 1] < level; --nodes) fold_last(nodes);
+        levels[nodes] = level;
+      }
+      SumRun(source, o, run_end, node(nodes));
+      ++nodes;
+      last_slice = slice;
+      o = run_end;
+    }
+    for (; nodes > 1; --nodes) fold_last(nodes);
   }
 };
 

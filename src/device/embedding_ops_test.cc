@@ -125,17 +125,21 @@ struct TestGrads {
   int64_t examples, slice_examples;
   std::vector<uint32_t> row_offsets = {0};
   std::vector<uint32_t> bags;
-  std::vector<float> scales;  // or empty
-  TestMatrix pooled_grad;
+  std::vector<float> scales;       // or empty
+  int64_t stride;                  // of pooled_grad
+  std::vector<float> pooled_grad;  // [examples, stride]
   std::vector<float> linear_grad;
 
-  TestGrads(int d, int l, int s, int64_t n, int64_t slice, int rows, bool scaled, uint64_t seed)
+  // `margin` more columns than the bags need: other tables' gradients.
+  TestGrads(int d, int l, int s, int64_t n, int64_t slice, int rows, bool scaled, uint64_t seed,
+            int margin = 0)
       : dim(d),
         linear(l),
         slots(s),
         examples(n),
         slice_examples(slice),
-        pooled_grad(n, int64_t{s} * d, seed),
+        stride(int64_t{s} * d + margin),
+        pooled_grad(RandomFloats(n * stride, seed)),
         linear_grad(RandomFloats(n, seed + 1)) {
     RandomStream random(seed, 2);
     for (int r = 0; r < rows; ++r) {
@@ -162,7 +166,7 @@ struct TestGrads {
     args.bags = bags.data();
     args.scales = scales.empty() ? nullptr : scales.data();
     args.slice_examples = slice_examples;
-    args.pooled_grad = pooled_grad.view();
+    args.pooled_grad = {pooled_grad.data(), examples, int64_t{slots} * dim, stride};
     args.linear_grad = linear != 0 ? linear_grad.data() : nullptr;
     args.out = out;
     return args;
@@ -176,7 +180,8 @@ struct TestGrads {
       const int64_t column = bags[o] % slots * dim;
       const float scale = scales.empty() ? 1.0f : scales[o];
       std::vector<float> terms;
-      for (int i = 0; i < dim; ++i) terms.push_back(pooled_grad.at(example, column + i) * scale);
+      for (int i = 0; i < dim; ++i)
+        terms.push_back(pooled_grad[example * stride + column + i] * scale);
       if (linear != 0) terms.push_back(linear_grad[example] * scale);
       Add(terms, &sums[example / slice_examples]);
     }
@@ -200,16 +205,20 @@ TEST(SumRowGradients, FollowsTheSliceTree) {
     const int64_t examples = *rc::gen::inRange(1, 200);
     TestGrads grads(dim, *rc::gen::inRange(dim == 0 ? 1 : 0, 2), *rc::gen::inRange(1, 8), examples,
                     *rc::gen::element<int64_t>(1, 2, 7, 25, 200), *rc::gen::inRange(1, 12),
-                    *rc::gen::arbitrary<bool>(), *rc::gen::inRange(0, 1000));
+                    *rc::gen::arbitrary<bool>(), *rc::gen::inRange(0, 1000),
+                    *rc::gen::element(0, 5));
     std::vector<float> wanted;
     for (int64_t r = 0; r < grads.rows(); ++r)
       for (float x : grads.Sum(r)) wanted.push_back(x);
     const int64_t width = dim + grads.linear;
     for (const EmbeddingKernels* kernels : AllEmbeddingKernels()) {
-      // Any split of the rows between calls gives the same.
+      // Any split of the rows between calls gives the same, with and without prefetched rows.
       const int64_t cut = *rc::gen::inRange<int64_t>(0, grads.rows() + 1);
       std::vector<float> got(grads.rows() * width + 1, 55.0f);
-      kernels->sum_row_gradients(grads.Args(0, cut, got.data()));
+      RowGradArgs args = grads.Args(0, cut, got.data());
+      const std::vector<uint32_t> positions(grads.rows(), 1);
+      args.prefetch = {reinterpret_cast<const std::byte*>(got.data()), 4, 4, positions.data()};
+      kernels->sum_row_gradients(args);
       kernels->sum_row_gradients(grads.Args(cut, grads.rows(), got.data() + cut * width));
       RC_ASSERT(got.back() == 55.0f);
       got.pop_back();

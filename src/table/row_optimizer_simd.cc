@@ -1,3 +1,7 @@
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 #include "device/kernel_macros.h"
 #include "device/lanes.h"
 #include "table/row_kernels.h"
@@ -25,120 +29,135 @@ TERRACE_HD float SumOfSquares(const float* x, int n) {
   return SumOfLanes(sum);
 }
 
-// A row's weights and state, and its gradient. kN is the number of weights, or 0: `weights`.
-template <int kN>
-struct Row {
-  float* __restrict w;
-  float* __restrict state;
-  float* __restrict grad;
-  int weights;
+TERRACE_HD void SquareRoot(const float& x, float& root) { root = __builtin_sqrtf(x); }
+TERRACE_HD void SquareRoot(const Lanes& x, Lanes& root) {
+#if defined(__AVX__)
+  root = _mm256_sqrt_ps(x);
+#else
+  for (int l = 0; l < kLanes; ++l) root[l] = __builtin_sqrtf(x[l]);
+#endif
+}
 
-  TERRACE_HD int n() const { return kN != 0 ? kN : weights; }
-};
-
+// The optimizers that treat each weight by itself: Step changes a weight and its kStates numbers of
+// state by the gradient g. T is float or Lanes.
 struct Sgd {
-  template <typename Row>
-  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
-    const int n = row.n();
-    TERRACE_INDEPENDENT
-    for (int i = 0; i < n; ++i) row.w[i] -= a.lr * row.grad[i];
+  static constexpr int kStates = 0;
+  template <typename T>
+  TERRACE_HD static void Step(const RowKernelArgs& a, const T& g, T& w, T (&)[1]) {
+    w -= a.lr * g;
   }
 };
 
 // Duchi et al. 2011.
 struct AdaGrad {
-  template <typename Row>
-  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
-    const int n = row.n();
-    TERRACE_INDEPENDENT
-    for (int i = 0; i < n; ++i) {
-      const float g = row.grad[i];
-      const float squares = row.state[i] + g * g;
-      row.state[i] = squares;
-      row.w[i] -= a.lr * g / (__builtin_sqrtf(squares) + a.eps);
-    }
-  }
-};
-
-// One sum of mean squares for the vector, one for the linear weight.
-struct RowAdaGrad {
-  template <typename Row>
-  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
-    const int dim = row.n() - a.linear;
-    float* state = row.state;
-    if (dim > 0) {
-      *state += SumOfSquares(row.grad, dim) / static_cast<float>(dim);
-      const float rate = a.lr / (__builtin_sqrtf(*state) + a.eps);
-      TERRACE_INDEPENDENT
-      for (int i = 0; i < dim; ++i) row.w[i] -= rate * row.grad[i];
-      ++state;
-    }
-    if (a.linear != 0) {
-      const float g = row.grad[dim];
-      *state += g * g;
-      row.w[dim] -= a.lr / (__builtin_sqrtf(*state) + a.eps) * g;
-    }
+  static constexpr int kStates = 1;
+  template <typename T>
+  TERRACE_HD static void Step(const RowKernelArgs& a, const T& g, T& w, T (&squares)[1]) {
+    squares[0] += g * g;
+    T root;
+    SquareRoot(squares[0], root);
+    w -= a.lr * g / (root + a.eps);
   }
 };
 
 // Kingma and Ba 2015, on the touched rows only.
 struct Adam {
-  template <typename Row>
-  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
-    const int n = row.n();
-    float* const mean = row.state;
-    float* const variance = row.state + n;
-    TERRACE_INDEPENDENT
-    for (int i = 0; i < n; ++i) {
-      const float g = row.grad[i];
-      const float m = mean[i] * a.beta1 + g * a.one_minus_beta1;
-      const float v = variance[i] * a.beta2 + g * g * a.one_minus_beta2;
-      mean[i] = m;
-      variance[i] = v;
-      row.w[i] -= a.lr * m / (__builtin_sqrtf(v) * a.rescale + a.eps);
-    }
+  static constexpr int kStates = 2;
+  template <typename T>
+  TERRACE_HD static void Step(const RowKernelArgs& a, const T& g, T& w, T (&state)[2]) {
+    T& mean = state[0];
+    T& variance = state[1];
+    mean = mean * a.beta1 + g * a.one_minus_beta1;
+    variance = variance * a.beta2 + g * g * a.one_minus_beta2;
+    T root;
+    SquareRoot(variance, root);
+    w -= a.lr * mean / (root * a.rescale + a.eps);
   }
 };
 
 // McMahan et al. 2013, algorithm 1, with 1 / alpha in `lr`.
 struct Ftrl {
-  template <typename Row>
-  TERRACE_HD static void Update(const RowKernelArgs& a, const Row& row) {
-    const int weights = row.n();
-    float* const z = row.state;
-    float* const squares = row.state + weights;
-    TERRACE_INDEPENDENT
-    for (int i = 0; i < weights; ++i) {
-      const float g = row.grad[i];
-      const float n = squares[i] + g * g;
-      const float root = __builtin_sqrtf(n);
-      const float sigma = (root - __builtin_sqrtf(squares[i])) * a.lr;
-      const float sum = z[i] + (g - sigma * row.w[i]);
-      const float beyond = __builtin_fabsf(sum) - a.ftrl_l1;
-      const float size = beyond / ((a.ftrl_beta + root) * a.lr + a.ftrl_l2);
-      squares[i] = n;
-      z[i] = sum;
-      row.w[i] = beyond > 0 ? __builtin_copysignf(size, -sum) : 0.0f;
+  static constexpr int kStates = 2;
+  template <typename T>
+  TERRACE_HD static void Step(const RowKernelArgs& a, const T& g, T& w, T (&state)[2]) {
+    T& z = state[0];
+    T& squares = state[1];
+    T old_root, root;
+    SquareRoot(squares, old_root);
+    squares += g * g;
+    SquareRoot(squares, root);
+    z += g - (root - old_root) * a.lr * w;
+    const T beyond = (z < 0 ? -z : z) - a.ftrl_l1;
+    const T size = beyond / ((a.ftrl_beta + root) * a.lr + a.ftrl_l2);
+    w = beyond > 0 ? (z < 0 ? size : -size) : T{};
+  }
+};
+
+template <typename Optimizer>
+struct ByWeight {
+  static constexpr int kArrays = Optimizer::kStates > 0 ? Optimizer::kStates : 1;
+
+  TERRACE_HD static void Update(const RowKernelArgs& a, int n, const float* grad, float* w) {
+    int i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      Lanes g, weight, state[kArrays];
+      LoadLanes(grad + i, kLanes, g);
+      LoadLanes(w + i, kLanes, weight);
+      for (int k = 0; k < Optimizer::kStates; ++k) LoadLanes(w + (k + 1) * n + i, kLanes, state[k]);
+      Optimizer::Step(a, g, weight, state);
+      StoreLanes(weight, kLanes, false, w + i);
+      for (int k = 0; k < Optimizer::kStates; ++k)
+        StoreLanes(state[k], kLanes, false, w + (k + 1) * n + i);
+    }
+    for (; i < n; ++i) {
+      float state[kArrays];
+      for (int k = 0; k < Optimizer::kStates; ++k) state[k] = w[(k + 1) * n + i];
+      Optimizer::Step(a, grad[i], w[i], state);
+      for (int k = 0; k < Optimizer::kStates; ++k) w[(k + 1) * n + i] = state[k];
+    }
+  }
+};
+
+// AdaGrad with one sum of mean squares for the vector, and one for the linear weight.
+struct ByRow {
+  TERRACE_HD static void Update(const RowKernelArgs& a, int n, const float* grad, float* w) {
+    const int dim = n - a.linear;
+    float* state = w + n;
+    if (dim > 0) {
+      *state += SumOfSquares(grad, dim) / static_cast<float>(dim);
+      const float rate = a.lr / (__builtin_sqrtf(*state) + a.eps);
+      TERRACE_INDEPENDENT
+      for (int i = 0; i < dim; ++i) w[i] -= rate * grad[i];
+      ++state;
+    }
+    if (a.linear != 0) {
+      const float g = grad[dim];
+      *state += g * g;
+      w[dim] -= a.lr / (__builtin_sqrtf(*state) + a.eps) * g;
     }
   }
 };
 
 // Adds l2 * w to the gradient, then scales it down to clip_norm.
-template <int kN>
-TERRACE_HD void Regularise(const RowKernelArgs& a, const Row<kN>& row) {
-  const int n = row.n();
+TERRACE_HD void Regularise(const RowKernelArgs& a, int n, const float* w, float* grad) {
   if (a.l2 != 0) {
     TERRACE_INDEPENDENT
-    for (int i = 0; i < n; ++i) row.grad[i] += a.l2 * row.w[i];
+    for (int i = 0; i < n; ++i) grad[i] += a.l2 * w[i];
   }
   if (a.clip_norm == 0) return;
-  const float norm = __builtin_sqrtf(SumOfSquares(row.grad, n));
+  const float norm = __builtin_sqrtf(SumOfSquares(grad, n));
   if (norm <= a.clip_norm) return;
   const float factor = a.clip_norm / norm;
   TERRACE_INDEPENDENT
-  for (int i = 0; i < n; ++i) row.grad[i] *= factor;
+  for (int i = 0; i < n; ++i) grad[i] *= factor;
 }
 
+TERRACE_HD void PrefetchRow(const char* row, int64_t bytes) {
+  for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(row + b, 1);
+  __builtin_prefetch(row + bytes - 1, 1);
+}
+
+// kN is the number of weights, or 0: known at run time only.
 template <typename Optimizer, int kN>
 void UpdateAll(const RowKernelArgs& args) {
   const RowKernelArgs a = args;
@@ -147,18 +166,13 @@ void UpdateAll(const RowKernelArgs& args) {
   const auto row_at = [&](int64_t r) {
     return reinterpret_cast<char*>(a.base) + a.positions[r] * a.stride_bytes;
   };
-  const auto prefetch = [&](int64_t r) {
-    char* const row = row_at(r);
-    for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(row + b, 1);
-    __builtin_prefetch(row + bytes - 1, 1);
-  };
-  for (int64_t r = 0; r < kAhead && r < a.rows; ++r) prefetch(r);
+  for (int64_t r = 0; r < kAhead && r < a.rows; ++r) PrefetchRow(row_at(r), bytes);
   for (int64_t r = 0; r < a.rows; ++r) {
-    if (r + kAhead < a.rows) prefetch(r + kAhead);
-    float* const w = reinterpret_cast<float*>(row_at(r));
-    const Row<kN> row{w, w + n, a.grads + r * n, n};
-    Regularise(a, row);
-    Optimizer::Update(a, row);
+    if (r + kAhead < a.rows) PrefetchRow(row_at(r + kAhead), bytes);
+    auto* const w = reinterpret_cast<float*>(row_at(r));
+    float* const grad = a.grads + r * n;
+    Regularise(a, n, w, grad);
+    Optimizer::Update(a, n, grad, w);
   }
 }
 
@@ -186,11 +200,11 @@ void Update(const RowKernelArgs& args) {
 }  // namespace
 
 const RowOptimizerKernels kRowOptimizerKernels = {
-    .sgd = Update<Sgd>,
-    .adagrad = Update<AdaGrad>,
-    .row_adagrad = Update<RowAdaGrad>,
-    .adam = Update<Adam>,
-    .ftrl = Update<Ftrl>,
+    .sgd = Update<ByWeight<Sgd>>,
+    .adagrad = Update<ByWeight<AdaGrad>>,
+    .row_adagrad = Update<ByRow>,
+    .adam = Update<ByWeight<Adam>>,
+    .ftrl = Update<ByWeight<Ftrl>>,
 };
 
 }  // namespace TERRACE_ISA
