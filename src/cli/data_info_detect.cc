@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <string_view>
 #include <vector>
 
@@ -30,7 +29,7 @@ std::string_view WithoutLineEnd(std::string_view line) {
 
 // The first lines that are not empty.
 std::vector<std::string> ReadHead(Env& env, const std::string& path) {
-  std::atomic<int64_t> consumed{0};
+  int64_t consumed = 0;
   const std::unique_ptr<SequentialFile> file = OpenBytes(env, path, &consumed);
   std::string text(kHeadBytes, '\0');
   size_t size = 0;
@@ -154,7 +153,7 @@ void FillColumns(const std::vector<std::string>& lines, const std::string& path,
 
 // One more than the largest field of the whole file.
 int64_t CountFields(Env& env, const std::string& path) {
-  std::atomic<int64_t> consumed{0};
+  int64_t consumed = 0;
   const std::unique_ptr<SequentialFile> file = OpenBytes(env, path, &consumed);
   std::string text(kHeadBytes, '\0');
   uint64_t largest = 0;

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <atomic>
-
 #include "data/byte_source.h"
 #include "data/memory_env.h"
 
@@ -14,7 +12,7 @@ namespace {
 std::string ReadBack(const std::string& file) {
   MemoryEnv env;
   env.files["f"] = file;
-  std::atomic<int64_t> consumed{0};
+  int64_t consumed = 0;
   const std::unique_ptr<SequentialFile> bytes = OpenBytes(env, "f", &consumed);
   std::string text;
   char buffer[1000];
