@@ -75,9 +75,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TrainCommand, ReadsStandardInput) {
   ScratchDir dir;
+  dir.Write("run.toml", "[data]\nformat = \"criteo\"\n[model]\nkind = \"lr\"\n");
   const CommandResult r = RunCommand(
-      "terrace data gen - --examples 2000 | terrace train examples/criteo/lr.toml --set "
-      "data.train=- --set train.epochs=1 --summary summary.json",
+      "terrace data gen - --examples 2000 | "
+      "terrace train run.toml --set data.train=- --summary summary.json",
       dir.path());
   ASSERT_EQ(r.exit_code, 0) << r.output;
   EXPECT_EQ(Summary(dir)["examples"], 2000);
