@@ -99,7 +99,7 @@ std::unique_ptr<Batch> OrderedReader::EmptyChunk() {
 }
 
 void OrderedReader::Deliver(int64_t number, std::unique_ptr<Batch> chunk,
-                            std::exception_ptr error) {
+                            const std::exception_ptr& error) {
   MutexLock lock(&mu_);
   Pending& pending = pending_[number - first_];
   pending.done = true;

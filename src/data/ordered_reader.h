@@ -50,7 +50,7 @@ class OrderedReader {
   bool WaitForRoom() EXCLUDES(mu_);
   int64_t Append(int64_t bytes_claimed) EXCLUDES(mu_);
   std::unique_ptr<Batch> EmptyChunk() EXCLUDES(mu_);
-  void Deliver(int64_t number, std::unique_ptr<Batch> chunk, std::exception_ptr error)
+  void Deliver(int64_t number, std::unique_ptr<Batch> chunk, const std::exception_ptr& error)
       EXCLUDES(mu_);
   void Stop() EXCLUDES(mu_);
 
