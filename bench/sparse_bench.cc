@@ -4,8 +4,9 @@
 //
 // Batches of 4,096 examples, keys by a Zipf law of exponent 1.05 over 5 M rows that exist already,
 // at positions that have nothing to do with their frequency; AdaGrad rows with a linear weight.
-// Each number is the median over batches, in CPU time of the thread. `prototype` is the table of
-// HOTPATH: a plain program that was handed the same shapes.
+// Each number is the median over batches, in CPU time of the thread. `prototype` is what a plain
+// program without slices, index by any key or bounded memory needed for the same shapes, on another
+// machine.
 #include <ctime>
 
 #include <algorithm>
