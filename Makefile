@@ -1,6 +1,7 @@
 # Thin on purpose: CMake presets do the work (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench check format format-check includes tidy asan tsan clang fuzz accuracy clean
+.PHONY: help setup build demo test bench bench-build bench-peers bench-train bench-parse bench-lr \
+        bench-index check format format-check includes tidy asan tsan clang fuzz accuracy clean
 
 TERRACE := build/release/terrace
 
@@ -21,9 +22,29 @@ test: setup ## every test, release build
 	@cmake --preset release --log-level=WARNING && cmake --build --preset release
 	@ctest --preset release
 
-bench: setup ## every benchmark
-	@cmake --preset release --log-level=WARNING && cmake --build --preset release
-	@scripts/bench.sh build/release
+# Each runs us and a peer on the same work and writes build/bench/NAME.json.
+BENCHES := train parse lr index
+
+bench: $(BENCHES:%=bench-%) ## every benchmark, then one table of all results
+	@bench/report.py
+
+bench-build: setup
+	@cmake --preset release --log-level=WARNING && cmake --build --preset release --target terrace benches
+
+bench-peers: ## PyTorch, FBGEMM, polars and Vowpal Wabbit, from PyPI into build/peers
+	@scripts/bench_peers.sh
+
+bench-train: bench-build bench-peers ## DeepFM examples/s against PyTorch and FBGEMM
+	@bench/train.py
+
+bench-parse: bench-build bench-peers ## Criteo text to hashed batches against polars
+	@bench/parse.py
+
+bench-lr: bench-build bench-peers ## logistic regression from a text file against Vowpal Wabbit
+	@bench/lr.py
+
+bench-index: bench-build ## key index against boost::unordered_flat_map
+	@bench/index.py
 
 accuracy: build ## AUC of every example config on real data, where it is present
 	@scripts/accuracy.py $(TERRACE)
