@@ -1,33 +1,36 @@
-// How fast text becomes batches, in bytes of uncompressed text a second.
+// How fast Criteo text in a file becomes hashed batches; bench/parse.py runs it beside a peer.
 //
-//   parse_bench [--benchmark_filter=Criteo]
+//   parse_bench write FILE MEGABYTES       text like the Kaggle data set in what costs time
+//   parse_bench read FILE THREADS SHUFFLE  batches of 4,096 as training gets them
+//   parse_bench bytes FILE                 what the system needs to hand over the bytes alone
 //
-// The Criteo text is like the Kaggle data set in what costs time: 240 bytes a line, a fifth of the
-// integers and a ninth of the categories empty, skewed integers, categories of 8 hex digits.
-#include <benchmark/benchmark.h>
+// `read` and `bytes` go through the file once and print {"bytes", "seconds"} as JSON.
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/env.h"
 #include "base/random.h"
-#include "data/memory_env.h"
 #include "data/open_data.h"
-#include "data/text_producer.h"
 
 namespace terrace {
 namespace {
-
-constexpr size_t kCriteoBytes = 200'000'000;
-constexpr size_t kOtherBytes = 50'000'000;
 
 // A rank in [0, n), small ones much more often.
 uint64_t SkewedRank(RandomStream& random, double n) {
   return static_cast<uint64_t>(std::exp(UnitDouble(random.Next()) * std::log(n))) - 1;
 }
 
-void AppendCriteoLine(RandomStream& random, std::string* out) {
+// 240 bytes on average: a fifth of the integers and a ninth of the categories empty, skewed
+// integers, categories of 8 hex digits.
+void AppendLine(RandomStream& random, std::string* out) {
   auto to = std::back_inserter(*out);
   fmt::format_to(to, "{}", random.Next() % 4 == 0 ? 1 : 0);
   for (int i = 0; i < 13; ++i) {
@@ -45,116 +48,60 @@ void AppendCriteoLine(RandomStream& random, std::string* out) {
   out->push_back('\n');
 }
 
-void AppendCsvLine(RandomStream& random, std::string* out) {
-  fmt::format_to(std::back_inserter(*out), "{},{},{},{:.4f},Action|Drama|{}\n", random.Next() % 2,
-                 SkewedRank(random, 1e6), SkewedRank(random, 1e5), UnitDouble(random.Next()),
-                 random.Next() % 20);
-}
-
-void AppendLibsvmLine(RandomStream& random, std::string* out) {
-  fmt::format_to(std::back_inserter(*out), "{}", random.Next() % 2 == 0 ? "+1" : "-1");
-  for (int i = 0; i < 40; ++i)
-    fmt::format_to(std::back_inserter(*out), " {}:{:.6g}", SkewedRank(random, 1e6),
-                   UnitDouble(random.Next()));
-  out->push_back('\n');
-}
-
-std::string MakeText(std::string text, size_t bytes,
-                     void (*append_line)(RandomStream&, std::string*)) {
+void Write(const std::string& path, int64_t bytes) {
+  AtomicFile file(PosixEnv(), path);
   RandomStream random(1, 0);
-  text.reserve(bytes + 4096);
-  while (text.size() < bytes) append_line(random, &text);
-  return text;
+  std::string text;
+  for (int64_t written = 0; written < bytes; written += static_cast<int64_t>(text.size())) {
+    text.clear();
+    while (text.size() < size_t{1} << 20) AppendLine(random, &text);
+    file.Append(text);
+  }
+  file.Commit();
 }
 
-MemoryEnv& Files() {
-  static MemoryEnv* env = [] {
-    auto* made = new MemoryEnv;
-    made->files["criteo"] = MakeText("", kCriteoBytes, AppendCriteoLine);
-    made->files["csv"] = MakeText("label,user,item,x,tags\n", kOtherBytes, AppendCsvLine);
-    made->files["libsvm"] = MakeText("", kOtherBytes, AppendLibsvmLine);
-    return made;
-  }();
-  return *env;
-}
-
-DataConfig ConfigOf(DataFormat format) {
+void ReadBatches(const std::string& path, int64_t threads, int64_t shuffle) {
   DataConfig config;
-  config.format = format;
-  switch (format) {
-    case DataFormat::kCsv: {
-      config.train = {"csv"};
-      config.slots.resize(3);
-      config.slots[0].name = "user";
-      config.slots[1].name = "item";
-      config.slots[2].name = "tags";
-      config.slots[2].separator = "|";
-      config.dense.resize(1);
-      config.dense[0].name = "x";
-      break;
-    }
-    case DataFormat::kLibsvm:
-      config.train = {"libsvm"};
-      break;
-    default:
-      config.train = {"criteo"};
-      break;
-  }
-  return config;
-}
-
-void SetBytes(benchmark::State& state, const DataConfig& config) {
-  const size_t bytes = Files().files[config.train[0]].size();
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * bytes));
-}
-
-// Everything on the calling thread: reading blocks, parsing, hashing.
-void BM_Parse(benchmark::State& state) {
-  const DataConfig config = ConfigOf(static_cast<DataFormat>(state.range(0)));
+  config.train = {path};
+  config.threads = threads;
+  config.shuffle = shuffle;
   const FeatureSpec spec = FeatureSpec::Resolve(config);
-  MemoryEnv& env = Files();
-  for (auto _ : state) {
-    const auto producer = MakeTextProducer(env, config.train, config, spec);
-    Batch chunk = MakeBatch(spec.shape);
-    while (const auto work = producer->Claim()) {
-      ClearBatch(&chunk);
-      producer->Produce(*work, &chunk);
-      benchmark::DoNotOptimize(chunk.groups[0].keys.data());
-    }
-  }
-  SetBytes(state, config);
-}
-BENCHMARK(BM_Parse)
-    ->ArgName("format")
-    ->Arg(static_cast<int>(DataFormat::kCriteo))
-    ->Arg(static_cast<int>(DataFormat::kCsv))
-    ->Arg(static_cast<int>(DataFormat::kLibsvm))
-    ->Unit(benchmark::kMillisecond);
-
-// Batches as training sees them.
-void BM_Read(benchmark::State& state) {
-  DataConfig config = ConfigOf(DataFormat::kCriteo);
-  config.threads = state.range(0);
-  config.shuffle = state.range(1);
-  const FeatureSpec spec = FeatureSpec::Resolve(config);
-  MemoryEnv& env = Files();
+  const auto stream = OpenData(PosixEnv(), config, spec, {});
   Batch batch;
-  for (auto _ : state) {
-    const auto stream = OpenData(env, config, spec, {});
-    while (stream->Next(4096, &batch)) benchmark::DoNotOptimize(batch.labels.data());
+  while (stream->Next(4096, &batch)) {
   }
-  SetBytes(state, config);
 }
-BENCHMARK(BM_Read)
-    ->ArgNames({"threads", "shuffle"})
-    ->Args({1, 0})
-    ->Args({2, 0})
-    ->Args({1, 200'000})
-    ->Args({2, 200'000})
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
+
+void ReadBytes(const std::string& path) {
+  const auto file = PosixEnv().OpenForRead(path);
+  std::vector<char> buffer(size_t{1} << 18);
+  while (file->Read(buffer.data(), buffer.size()) > 0) {
+  }
+}
+
+void Measure(const std::string& path, const std::function<void()>& work) {
+  const double start = NowSeconds();
+  work();
+  fmt::print("{{\"bytes\": {}, \"seconds\": {}}}\n", PosixEnv().FileSize(path),
+             NowSeconds() - start);
+}
+
+int Main(const std::vector<std::string>& args) {
+  const std::string_view mode = args.empty() ? "" : args[0];
+  if (mode == "write" && args.size() == 3)
+    Write(args[1], std::atoll(args[2].c_str()) * 1'000'000);
+  else if (mode == "read" && args.size() == 4)
+    Measure(args[1], [&] {
+      ReadBatches(args[1], std::atoll(args[2].c_str()), std::atoll(args[3].c_str()));
+    });
+  else if (mode == "bytes" && args.size() == 2)
+    Measure(args[1], [&] { ReadBytes(args[1]); });
+  else
+    return fmt::print(stderr, "usage: see the head of bench/parse_bench.cc\n"), 2;
+  return 0;
+}
 
 }  // namespace
 }  // namespace terrace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return terrace::Main({argv + 1, argv + argc}); }
