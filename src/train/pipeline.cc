@@ -5,11 +5,11 @@
 
 namespace terrace {
 
-Pipeline::Pipeline(Env& env, const RunConfig& config, const FeatureSpec& spec, ModelState* state,
+Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, ModelState* state,
                    const std::atomic<bool>& stop)
-    : env_(env),
-      config_(config),
+    : config_(config),
       spec_(spec),
+      open_(std::move(open)),
       state_(*state),
       stop_(stop),
       has_test_(config.data.format == DataFormat::kSynthetic
@@ -77,6 +77,7 @@ void Pipeline::Continue(bool go_on) { (void)verdicts_.Push(go_on); }
 // --- read ---
 
 std::unique_ptr<WorkItem> Pipeline::NewItem() {
+  if (spare_item_ != nullptr) return std::move(spare_item_);
   if (items_made_ < max_items_) {
     ++items_made_;
     auto item = std::make_unique<WorkItem>();
@@ -107,13 +108,17 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
   OpenDataOptions options;
   options.seed = static_cast<uint64_t>(config_.seed);
   options.epoch = epoch;
-  std::unique_ptr<DataStream> stream = OpenData(env_, config_.data, spec_, options);
+  std::unique_ptr<DataStream> stream = open_(options);
   const auto epochs = static_cast<double>(config_.train.epochs);
   bool limit = false;
   while (!limit && !stop_.load(std::memory_order_relaxed)) {
     std::unique_ptr<WorkItem> item = NewItem();
     if (item == nullptr) return false;
-    if (!stream->Next(config_.train.batch, &item->batch)) break;
+    if (!stream->Next(config_.train.batch, &item->batch)) {
+      ClearBatch(&item->batch);
+      spare_item_ = std::move(item);
+      break;
+    }
     item->kind = WorkItem::Kind::kTrain;
     item->step = ++steps_read_;
     item->epoch = epoch;
@@ -141,7 +146,7 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
 bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
   OpenDataOptions options;
   options.part = DataPart::kTest;
-  std::unique_ptr<DataStream> stream = OpenData(env_, config_.data, spec_, options);
+  std::unique_ptr<DataStream> stream = open_(options);
   for (;;) {
     std::unique_ptr<WorkItem> item = NewItem();
     if (item == nullptr) return false;

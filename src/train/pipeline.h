@@ -9,13 +9,13 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/mutex.h"
 #include "base/queue.h"
 #include "data/open_data.h"
@@ -42,9 +42,12 @@ struct WorkItem {
 
 class Pipeline {
  public:
+  // Opens a stream of batches; called by the read thread, once for each epoch and evaluation.
+  using Open = std::function<std::unique_ptr<DataStream>(const OpenDataOptions&)>;
+
   // Starts the stages. Everything passed outlives the pipeline. `stop` is looked at between
   // batches: once set, no more training batches are read, those under way are still delivered.
-  Pipeline(Env& env, const RunConfig& config, const FeatureSpec& spec, ModelState* state,
+  Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, ModelState* state,
            const std::atomic<bool>& stop);
   // Cancels what is under way and joins.
   ~Pipeline();
@@ -77,9 +80,9 @@ class Pipeline {
   void Fail() EXCLUDES(mu_);
   void CancelAll();
 
-  Env& env_;
   const RunConfig& config_;
   const FeatureSpec& spec_;
+  const Open open_;
   ModelState& state_;
   const std::atomic<bool>& stop_;
   const bool has_test_;
@@ -96,6 +99,7 @@ class Pipeline {
   int64_t steps_read_ = 0;
   int64_t skipped_rows_ = 0;
   int64_t items_made_ = 0;
+  std::unique_ptr<WorkItem> spare_item_;  // taken for a batch that did not come
   // Of the plan thread, then readable after the end.
   StageTime plan_time_;
   int64_t lookups_ = 0;

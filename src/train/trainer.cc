@@ -60,7 +60,10 @@ class TrainStage {
     MeasureDenseColumns(env_, config_.data, &spec_);
     state_ = std::make_unique<ModelState>(config_, spec_, &CpuDevice());
     step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
-    pipeline_ = std::make_unique<Pipeline>(env_, config_, spec_, state_.get(), stop_);
+    const auto open = [this](const OpenDataOptions& part) {
+      return OpenData(env_, config_.data, spec_, part);
+    };
+    pipeline_ = std::make_unique<Pipeline>(config_, spec_, open, state_.get(), stop_);
     for (;;) {
       std::unique_ptr<WorkItem> item;
       {

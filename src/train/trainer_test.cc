@@ -93,6 +93,13 @@ TEST(Trainer, EndsCleanlyWhenAskedToStop) {
   EXPECT_TRUE(report.evaluations.empty());
 }
 
+TEST(Trainer, HasManyMoreEpochsThanBatchesUnderWay) {
+  const RunReport report =
+      Train(SmallRun({"train.epochs=40", "train.queue=1", "data.synthetic.train_examples=300",
+                      "data.synthetic.test_examples=0"}));
+  EXPECT_EQ(report.examples, 40 * 300);
+}
+
 TEST(Trainer, RunsWithoutTestData) {
   const RunReport report = Train(SmallRun({"data.synthetic.test_examples=0"}));
   EXPECT_TRUE(report.evaluations.empty());

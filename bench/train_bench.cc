@@ -1,0 +1,203 @@
+// Training speed with batches already in memory: prints a JSON object for a shape.
+//
+//   train_bench SHAPE [threads] [seconds] [batch]
+//
+// The product's own stages run: the read stage copies one of 24 batches of 64-bit keys, plan and
+// train do all that they do in a run. The first pass over the batches creates the rows and is not
+// timed. `limit` is what the machine permits at most: the net's products at the best rate that
+// sgemm reaches on all cores, and a fetch of each distinct cache line of rows and index from
+// memory, at the rate that prefetched random reads reach on all cores.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "bench/limits.h"
+#include "data/open_data.h"
+#include "train/pipeline.h"
+#include "train/step.h"
+
+namespace terrace {
+namespace {
+
+constexpr int64_t kRows = 5'000'000;
+constexpr double kExponent = 1.05;
+constexpr int64_t kBatches = 24;
+
+struct Shape {
+  int slots;
+  int values;
+  int dense;
+  int dim;
+  const char* hidden;
+};
+const std::map<std::string, Shape> kShapes = {
+    {"criteo", {26, 1, 13, 16, "[400, 400, 400]"}},
+    {"ads100", {20, 5, 0, 8, "[64, 32]"}},
+    {"ads500", {50, 10, 0, 8, "[64, 32]"}},
+};
+
+RunConfig ConfigOf(const Shape& shape, int64_t threads, int64_t batch) {
+  return RunConfig::Read(ConfigFile::Parse(
+      fmt::format(R"(
+[data]
+format = "synthetic"
+[data.synthetic]
+slots = {}
+dense = {}
+test_examples = 0
+[tables.main]
+dim = {}
+lr = 0.05
+[model]
+kind = "deepfm"
+hidden = {}
+[optimizer]
+lr = 0.001
+[train]
+batch = {}
+threads = {}
+epochs = 1_000_000
+)",
+                  shape.slots, shape.dense, shape.dim, shape.hidden, batch, threads),
+      "train_bench"));
+}
+
+// A rank of a bounded power law, by inverting its continuous form.
+int64_t ZipfRank(double u, int64_t n) {
+  const double top = std::pow(static_cast<double>(n + 1), 1 - kExponent);
+  const double rank = std::pow(u * (top - 1) + 1, 1 / (1 - kExponent));
+  return std::min(static_cast<int64_t>(rank) - 1, n - 1);
+}
+
+Batch RandomBatch(const Shape& shape, const FeatureSpec& spec, int64_t examples,
+                  RandomStream* random) {
+  Batch batch = MakeBatch(spec.shape);
+  batch.examples = examples;
+  KeyGroup& group = batch.groups[0];
+  for (int64_t e = 0; e < examples; ++e) {
+    for (const Slot& slot : spec.slots) {
+      for (int v = 0; v < shape.values; ++v) {
+        const int64_t rank = ZipfRank(UnitDouble(random->Next()), kRows / shape.slots);
+        group.keys.push_back(IntegerKey(slot.seed, static_cast<uint64_t>(rank)));
+      }
+      group.offsets.push_back(static_cast<uint32_t>(group.keys.size()));
+    }
+    for (int d = 0; d < shape.dense; ++d) batch.dense.push_back(2 * UnitFloat(random->Next()) - 1);
+    batch.labels.push_back(random->Next() % 4 == 0 ? 1.0f : 0.0f);
+    if (spec.shape.has_truth) batch.truth.push_back(0.25f);
+  }
+  return batch;
+}
+
+// Hands out copies of the same batches, one pass an epoch.
+class MemoryStream : public DataStream {
+ public:
+  explicit MemoryStream(const std::vector<Batch>& batches, const BatchShape& shape)
+      : batches_(batches), shape_(shape) {}
+  const BatchShape& shape() const override { return shape_; }
+  bool Next(int64_t, Batch* batch) override {
+    if (next_ == batches_.size()) return false;
+    *batch = batches_[next_++];
+    return true;
+  }
+  int64_t skipped_rows() const override { return 0; }
+  double progress() const override { return -1; }
+  int64_t total_examples() const override { return -1; }
+
+ private:
+  const std::vector<Batch>& batches_;
+  const BatchShape& shape_;
+  size_t next_ = 0;
+};
+
+double Median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<int64_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+void Run(const std::string& name, int64_t threads, double seconds, int64_t batch_size) {
+  const Shape& shape = kShapes.at(name);
+  const RunConfig config = ConfigOf(shape, threads, batch_size);
+  const FeatureSpec spec = FeatureSpec::Resolve(config.data);
+  RandomStream random(1, 0);
+  std::vector<Batch> batches;
+  for (int64_t b = 0; b < kBatches; ++b)
+    batches.push_back(RandomBatch(shape, spec, batch_size, &random));
+
+  ModelState state(config, spec, &CpuDevice());
+  Workers workers("train", static_cast<int>(threads));
+  StepRunner step(config, &state, &workers);
+  std::atomic<bool> stop{false};
+  Pipeline pipeline(
+      config, spec,
+      [&](const OpenDataOptions&) { return std::make_unique<MemoryStream>(batches, spec.shape); },
+      &state, stop);
+  std::vector<double> times;
+  double start = 0;
+  double waited = 0;
+  double distinct = 0;
+  while (std::unique_ptr<WorkItem> item = pipeline.Next()) {
+    const double taken = NowSeconds();
+    if (!times.empty() || item->step > kBatches) waited += taken - (start + times.back());
+    step.Train(item->batch, item->plans, item->step);
+    distinct = static_cast<double>(item->plans[0].unique_positions.size());
+    const double now = NowSeconds();
+    if (item->step == kBatches) start = now, times.push_back(0);
+    if (item->step > kBatches) times.push_back(now - start);
+    if (start > 0 && now - start > seconds) stop = true;
+    pipeline.Recycle(std::move(item));
+  }
+  std::vector<double> each;
+  for (size_t i = 1; i < times.size(); ++i) each.push_back(times[i] - times[i - 1]);
+  const auto examples = static_cast<double>(batch_size);
+  const auto count = static_cast<double>(each.size());
+  const double occurrences = static_cast<double>(batches[0].groups[0].keys.size());
+
+  const MachineLimits limits = MeasureLimits(static_cast<int>(threads));
+  const RowLayout& layout = state.tables[0]->schema().layout;
+  // Of a distinct key: its row, its chunk of the index, and the key itself there.
+  const double lines =
+      distinct / examples * (std::ceil(static_cast<double>(layout.stride) / 64) + 2);
+  double flops = 0;
+  int64_t in = int64_t{shape.slots} * shape.dim + shape.dense;
+  for (int64_t out : config.model.hidden) {
+    flops += 6.0 * static_cast<double>(in * out);
+    in = out;
+  }
+  flops += 6.0 * static_cast<double>(in);
+  const double limit = 1 / (flops / limits.flops + lines / limits.lines);
+  fmt::print(
+      "{{\"shape\": \"{}\", \"threads\": {}, \"mean\": {:.0f}, \"median\": {:.0f}, \"best\": "
+      "{:.0f}, "
+      "\"distinct\": {:.3f}, \"rows\": {}, \"plan_busy\": {:.3f}, \"wait\": {:.3f}, "
+      "\"sgemm_limit\": {:.0f}, \"limit\": {:.0f}, \"gflops\": {:.1f}, \"mlines\": {:.1f}}}\n",
+      name, threads, examples * count / (times.back() - times.front()), examples / Median(each),
+      examples / *std::min_element(each.begin(), each.end()), distinct / occurrences, state.rows(),
+      pipeline.plan_time().busy / (pipeline.plan_time().busy + pipeline.plan_time().wait_input +
+                                   pipeline.plan_time().wait_output),
+      waited / times.back(), limits.flops / flops, limit, limits.flops / 1e9, limits.lines / 1e6);
+}
+
+}  // namespace
+}  // namespace terrace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || !terrace::kShapes.contains(argv[1])) {
+    std::fputs("usage: train_bench criteo|ads100|ads500 [threads] [seconds] [batch]\n", stderr);
+    return 2;
+  }
+  const auto argument = [&](int i, double otherwise) {
+    return argc > i ? std::atof(argv[i]) : otherwise;
+  };
+  terrace::Run(argv[1], static_cast<int64_t>(argument(2, std::thread::hardware_concurrency())),
+               argument(3, 6), static_cast<int64_t>(argument(4, 4096)));
+}
