@@ -1,32 +1,123 @@
-// The memory tier's index against boost::unordered_flat_map, on one thread, in one run.
+// A memory tier of 64-byte rows against boost::unordered_flat_map, on one thread, in one process;
+// bench/index.py runs it.
 //
-//   index_bench [keys]
+//   index_bench [rows]
 //
-// Grows both from empty by batches of 100 k new keys, then looks up batches of 100 k keys of which
-// some are new. Times are CPU time of the thread, medians over batches. Without boost at build time
-// the peer's columns are empty.
+// Grows both from empty by batches of 100 k new keys, then looks up batches of 100 k distinct keys
+// all over the table, some of them new, the sides taking turns. A row starts as zeros on both
+// sides. "touched": one float of each row is then changed as well, for which we prefetch as
+// training does. The peer either holds rows in its slots or positions of rows in an array.
+//
+// Prints JSON, one object a line: {"who", "what", "value"}. Times are CPU time of the thread.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdlib>
 #include <ctime>
 #include <string>
 #include <vector>
-#if __has_include(<boost/unordered/unordered_flat_map.hpp>)
-#include <boost/unordered/unordered_flat_map.hpp>
-#define TERRACE_HAVE_FLAT_MAP 1
-#endif
 
 #include "base/random.h"
-#include "base/text.h"
-#include "tier/key_index.h"
+#include "bench/limits.h"
+#include "tier/memory_tier.h"
 
 namespace terrace {
 namespace {
 
-constexpr int64_t kBatch = 100'000;
-constexpr int kLookups = 60;
+constexpr size_t kBatch = 100'000;
+constexpr int kLookups = 40;
+constexpr double kNewShares[] = {0, 0.01, 0.1};
+
+struct alignas(16) Row {
+  float floats[16];
+};
+static_assert(sizeof(Row) == 64);
+
+class Ours {
+ public:
+  static constexpr const char* kName = "ours";
+
+  void FindOrCreate(const std::vector<uint64_t>& keys) { tier_.FindOrCreate(keys, positions_); }
+  void Touch() {
+    constexpr size_t kAhead = 16;
+    for (size_t i = 0; i < kBatch; ++i) {
+      if (i + kAhead < kBatch) __builtin_prefetch(RowAt(positions_[i + kAhead]), 1);
+      RowAt(positions_[i])->floats[0] += 1;
+    }
+  }
+  // Above the rows themselves.
+  double BytesPerRow() const {
+    const double all = static_cast<double>(tier_.arena_bytes() + tier_.index_bytes());
+    return all / static_cast<double>(tier_.rows()) - sizeof(Row);
+  }
+
+ private:
+  static TableSchema Schema() {
+    TableConfig config;
+    config.dim = 8;  // and as many sums of squares
+    config.init = RowInit::kZero;
+    return TableSchema::Make("bench", config, false, 1);
+  }
+  Row* RowAt(uint32_t position) { return reinterpret_cast<Row*>(tier_.base()) + position; }
+
+  MemoryTier tier_{Schema()};
+  std::vector<uint32_t> positions_ = std::vector<uint32_t>(kBatch);
+};
+
+template <typename Map>
+double BytesOfSlots(const Map& map) {
+  // 15 elements and 16 bytes of metadata a group.
+  return static_cast<double>(map.bucket_count()) * (sizeof(typename Map::value_type) + 16.0 / 15);
+}
+
+class MapOfRows {
+ public:
+  static constexpr const char* kName = "map of rows";
+
+  void FindOrCreate(const std::vector<uint64_t>& keys) {
+    for (size_t i = 0; i < kBatch; ++i) rows_[i] = &map_.try_emplace(keys[i]).first->second;
+    // Insertion may have moved them.
+    if (map_.bucket_count() == buckets_) return;
+    buckets_ = map_.bucket_count();
+    for (size_t i = 0; i < kBatch; ++i) rows_[i] = &map_.find(keys[i])->second;
+  }
+  void Touch() {
+    for (Row* row : rows_) row->floats[0] += 1;
+  }
+  double BytesPerRow() const {
+    return BytesOfSlots(map_) / static_cast<double>(map_.size()) - sizeof(Row);
+  }
+
+ private:
+  boost::unordered_flat_map<uint64_t, Row> map_;
+  size_t buckets_ = 0;
+  std::vector<Row*> rows_ = std::vector<Row*>(kBatch);
+};
+
+class MapOfPositions {
+ public:
+  static constexpr const char* kName = "map of positions";
+
+  void FindOrCreate(const std::vector<uint64_t>& keys) {
+    for (size_t i = 0; i < kBatch; ++i)
+      positions_[i] = map_.try_emplace(keys[i], static_cast<uint32_t>(map_.size())).first->second;
+    rows_.resize(map_.size());
+  }
+  void Touch() {
+    for (uint32_t position : positions_) rows_[position].floats[0] += 1;
+  }
+  double BytesPerRow() const {
+    return (BytesOfSlots(map_) + static_cast<double>(rows_.capacity() * sizeof(Row))) /
+               static_cast<double>(map_.size()) -
+           sizeof(Row);
+  }
+
+ private:
+  boost::unordered_flat_map<uint64_t, uint32_t> map_;
+  std::vector<Row> rows_;
+  std::vector<uint32_t> positions_ = std::vector<uint32_t>(kBatch);
+};
 
 double CpuSeconds() {
   timespec t;
@@ -34,130 +125,92 @@ double CpuSeconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-class OurIndex {
- public:
-  void FindOrInsert(const std::vector<uint64_t>& keys, std::vector<uint32_t>& positions) {
-    index_.FindOrInsert(keys, positions);
-  }
-  double BytesPerKey() const {
-    return static_cast<double>(index_.bytes()) / static_cast<double>(index_.size());
-  }
-
- private:
-  KeyIndex index_{"bench"};
-};
-
-#if defined(TERRACE_HAVE_FLAT_MAP)
-class FlatMap {
- public:
-  void FindOrInsert(const std::vector<uint64_t>& keys, std::vector<uint32_t>& positions) {
-    for (size_t i = 0; i < keys.size(); ++i)
-      positions[i] =
-          map_.try_emplace(keys[i], static_cast<uint32_t>(map_.size() + 1)).first->second;
-  }
-  // 15 elements of 16 bytes and 16 bytes of metadata a group.
-  double BytesPerKey() const {
-    return static_cast<double>(map_.bucket_count()) * (16 + 16.0 / 15) /
-           static_cast<double>(map_.size());
-  }
-
- private:
-  boost::unordered_flat_map<uint64_t, uint32_t> map_;
-};
-#endif
-
-struct Result {
-  double grow_ns = 0;             // a key, over all batches
-  double grow_median_ms = 0;      // a batch
-  double grow_slowest_ms = 0;     // a batch
-  double most_bytes = 0;          // a key, from 1 M keys on
-  std::vector<double> lookup_ns;  // a key, by share of new keys
-};
-constexpr double kNewShares[] = {0, 0.01, 0.1};
-
 double Median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
 }
 
+void Print(const char* who, const std::string& what, double value) {
+  fmt::print("{{\"who\": \"{}\", \"what\": \"{}\", \"value\": {:.4g}}}\n", who, what, value);
+}
+
 // `share` of the keys are new ones, numbered from `fresh` on; the others are distinct old ones.
-void FillBatch(int64_t old_keys, double share, uint64_t seed, uint64_t* fresh,
+void FillBatch(uint64_t old_keys, double share, uint64_t seed, uint64_t fresh,
                std::vector<uint64_t>* keys) {
-  const uint64_t start = BelowN(RandomBits(seed, 1), static_cast<uint64_t>(old_keys));
+  const uint64_t start = BelowN(RandomBits(seed, 1), old_keys);
   // Steps of a number without common factors with old_keys reach distinct keys all over the table.
   constexpr uint64_t kStep = 7'368'787;
   for (size_t i = 0; i < keys->size(); ++i) {
     const bool is_new = UnitDouble(RandomBits(seed, 2, i)) < share;
-    const uint64_t number =
-        is_new ? (*fresh)++ : (start + i * kStep) % static_cast<uint64_t>(old_keys);
-    (*keys)[i] = RandomBits(1, number);
+    (*keys)[i] = RandomBits(1, is_new ? fresh++ : (start + i * kStep) % old_keys);
   }
 }
 
-template <typename Index>
-Result Run(int64_t total) {
-  Index index;
-  Result result;
+template <typename Table>
+void Grow(uint64_t total, Table* table) {
   std::vector<uint64_t> keys(kBatch);
-  std::vector<uint32_t> positions(kBatch);
-  std::vector<double> grow;
-  uint64_t fresh = 0;
-  for (int64_t n = 0; n < total; n += kBatch) {
-    for (uint64_t& key : keys) key = RandomBits(1, fresh++);
+  std::vector<double> seconds;
+  double sum = 0;
+  double most_bytes = 0;
+  for (uint64_t n = 0; n < total; n += kBatch) {
+    for (size_t i = 0; i < kBatch; ++i) keys[i] = RandomBits(1, n + i);
     const double start = CpuSeconds();
-    index.FindOrInsert(keys, positions);
-    grow.push_back(CpuSeconds() - start);
-    result.grow_ns += grow.back() * 1e9 / static_cast<double>(total);
-    if (n + kBatch >= 1'000'000)
-      result.most_bytes = std::max(result.most_bytes, index.BytesPerKey());
+    table->FindOrCreate(keys);
+    seconds.push_back(CpuSeconds() - start);
+    sum += seconds.back();
+    if (n >= total / 10) most_bytes = std::max(most_bytes, table->BytesPerRow());
   }
-  result.grow_median_ms = Median(grow) * 1e3;
-  result.grow_slowest_ms = *std::max_element(grow.begin(), grow.end()) * 1e3;
+  Print(Table::kName, "grow", sum * 1e9 / static_cast<double>(total));
+  Print(Table::kName, "slowest / median",
+        *std::max_element(seconds.begin(), seconds.end()) / Median(seconds));
+  Print(Table::kName, "bytes", most_bytes);
+}
+
+// ns a key of one batch, with rows touched or not.
+struct Lookup {
+  std::vector<double> plain;
+  std::vector<double> touched;
+};
+
+template <typename Table>
+void LookUp(const std::vector<uint64_t>& keys, Table* table, Lookup* out) {
+  const double start = CpuSeconds();
+  table->FindOrCreate(keys);
+  const double found = CpuSeconds();
+  table->Touch();
+  out->plain.push_back((found - start) * 1e9 / kBatch);
+  out->touched.push_back((CpuSeconds() - start) * 1e9 / kBatch);
+}
+
+void Main(uint64_t total) {
+  Ours ours;
+  MapOfRows of_rows;
+  MapOfPositions of_positions;
+  Grow(total, &ours);
+  Grow(total, &of_rows);
+  Grow(total, &of_positions);
+  uint64_t fresh = total;
+  std::vector<uint64_t> keys(kBatch);
   for (double share : kNewShares) {
-    std::vector<double> times;
-    for (int b = 0; b < kLookups; ++b) {
-      FillBatch(total, share, static_cast<uint64_t>(b), &fresh, &keys);
-      const double start = CpuSeconds();
-      index.FindOrInsert(keys, positions);
-      times.push_back((CpuSeconds() - start) * 1e9 / kBatch);
+    Lookup lookups[3];
+    for (int b = 0; b < kLookups; ++b, fresh += kBatch) {
+      FillBatch(total, share, static_cast<uint64_t>(b), fresh, &keys);
+      LookUp(keys, &ours, &lookups[0]);
+      LookUp(keys, &of_rows, &lookups[1]);
+      LookUp(keys, &of_positions, &lookups[2]);
     }
-    result.lookup_ns.push_back(Median(times));
+    const char* const names[] = {Ours::kName, MapOfRows::kName, MapOfPositions::kName};
+    for (int i = 0; i < 3; ++i) {
+      Print(names[i], fmt::format("find {:g}", share), Median(lookups[i].plain));
+      Print(names[i], fmt::format("touch {:g}", share), Median(lookups[i].touched));
+    }
   }
-  return result;
-}
-
-void Print(int64_t total, const Result& ours, const Result* peer) {
-  TextTable table({"case", "unit", "ours", "flat_map", "ratio"});
-  const auto add = [&](const std::string& name, const char* unit, double our, double other) {
-    table.AddRow({name, unit, fmt::format("{:.1f}", our),
-                  peer == nullptr ? "-" : fmt::format("{:.1f}", other),
-                  peer == nullptr ? "-" : fmt::format("{:.2f}", other / our)});
-  };
-  const Result none{.lookup_ns = std::vector<double>(std::size(kNewShares))};
-  const Result& p = peer == nullptr ? none : *peer;
-  for (size_t i = 0; i < std::size(kNewShares); ++i)
-    add(fmt::format("find or create, {:.0f} % new", kNewShares[i] * 100), "ns/key",
-        ours.lookup_ns[i], p.lookup_ns[i]);
-  add("grow from empty", "ns/key", ours.grow_ns, p.grow_ns);
-  add("grow, median batch", "ms", ours.grow_median_ms, p.grow_median_ms);
-  add("grow, slowest batch", "ms", ours.grow_slowest_ms, p.grow_slowest_ms);
-  add("most memory from 1 M keys on", "bytes/key", ours.most_bytes, p.most_bytes);
-  std::fputs(fmt::format("{} M keys, batches of {} k\n", total / 1e6, kBatch / 1000).c_str(),
-             stdout);
-  std::fputs(table.Render().c_str(), stdout);
-}
-
-void Main(int64_t total) {
-  const Result ours = Run<OurIndex>(total);
-#if defined(TERRACE_HAVE_FLAT_MAP)
-  const Result peer = Run<FlatMap>(total);
-  Print(total, ours, &peer);
-#else
-  Print(total, ours, nullptr);
-#endif
+  Print("machine", "line", 1e9 / MeasureLimits(1).lines);
 }
 
 }  // namespace
 }  // namespace terrace
 
-int main(int argc, char** argv) { terrace::Main(argc > 1 ? std::atoll(argv[1]) : 20'000'000); }
+int main(int argc, char** argv) {
+  terrace::Main(argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 20'000'000);
+}

@@ -75,8 +75,7 @@ void CreateRows(MemoryTier* tier) {
 
 class Bench {
  public:
-  explicit Bench(const Shape& shape)
-      : shape_(shape), tier_(Schema(shape)), planner_(&tier_), stream_(&CpuDevice()) {
+  explicit Bench(const Shape& shape) : shape_(shape), tier_(Schema(shape)), stream_(&CpuDevice()) {
     CreateRows(&tier_);
     width_ = int64_t{shape.slots} * shape.dim;
     pooled_ = Buffer<float>(&CpuDevice(), kExamples * width_);
@@ -96,15 +95,14 @@ class Bench {
     for (int b = 0; b < batches; ++b) {
       for (uint64_t& key : keys_) key = KeyOfRank(zipf.Draw(random.Next(), random.Next()));
       const PlanInput input{keys_, offsets_, {}, shape_.slots, mean_slots_};
-      const double dedup = Timed([&] { dedup_.Run(keys_); });
-      positions_.resize(dedup_.unique_keys().size());
-      const double index = Timed([&] { tier_.FindOrCreate(dedup_.unique_keys(), positions_); });
       const double plan = Timed([&] { planner_.PlanTrain(input, &plan_); });
-      const double seconds[] = {dedup, index, plan - dedup - index, Timed([&] { Gather(); }),
+      const double dedup = Timed([&] { dedup_.Run(keys_, &plan_.row_keys, &plan_.rows); });
+      const double index = Timed([&] { PlaceRows(&tier_, &plan_); });
+      const double seconds[] = {dedup, index, plan - dedup, Timed([&] { Gather(); }),
                                 Timed([&] { UpdateAll(b + 1); })};
       const auto keys = static_cast<double>(keys_.size());
       for (size_t s = 0; s < std::size(kStages); ++s) times[s].push_back(seconds[s] * 1e9 / keys);
-      times.back().push_back(static_cast<double>(positions_.size()) / keys);
+      times.back().push_back(static_cast<double>(plan_.row_positions.size()) / keys);
     }
     std::vector<double> medians;
     for (std::vector<double>& t : times) {
@@ -151,19 +149,19 @@ class Bench {
     sum.out = row_grads_.data();
     const RowLayout& layout = tier_.schema().layout;
     sum.prefetch = {tier_.base(), layout.stride, layout.payload_bytes(),
-                    plan_.unique_positions.data()};
+                    plan_.row_positions.data()};
     RowUpdateArgs update;
     update.base = tier_.base();
     update.stride_bytes = layout.stride;
     update.grads = row_grads_.data();
     update.lr = 1e-3;
     update.step = step;
-    const auto rows = static_cast<int64_t>(plan_.unique_positions.size());
+    const auto rows = static_cast<int64_t>(plan_.row_positions.size());
     for (int64_t begin = 0; begin < rows; begin += kRowBlock) {
       sum.first = begin;
       sum.last = std::min(begin + kRowBlock, rows);
       SumRowGradients(stream_, sum);
-      update.positions = plan_.unique_positions.data() + begin;
+      update.positions = plan_.row_positions.data() + begin;
       update.rows = sum.last - begin;
       UpdateRows(stream_, tier_.schema(), update);
     }
@@ -179,7 +177,6 @@ class Bench {
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> offsets_;
   std::vector<uint8_t> mean_slots_;
-  std::vector<uint32_t> positions_;
   Buffer<float> pooled_;
   Buffer<float> linear_;
   Buffer<float> row_grads_;

@@ -124,6 +124,10 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+double BusyShare(const StageTime& time) {
+  return time.busy / (time.busy + time.wait_input + time.wait_output);
+}
+
 void Run(const std::string& name, int64_t threads, double seconds, int64_t batch_size) {
   const Shape& shape = kShapes.at(name);
   const RunConfig config = ConfigOf(shape, threads, batch_size);
@@ -140,7 +144,7 @@ void Run(const std::string& name, int64_t threads, double seconds, int64_t batch
   Pipeline pipeline(
       config, spec,
       [&](const OpenDataOptions&) { return std::make_unique<MemoryStream>(batches, spec.shape); },
-      &state, stop);
+      DedupThreads(workers.threads()), &state, stop);
   std::vector<double> times;
   double start = 0;
   double waited = 0;
@@ -149,7 +153,7 @@ void Run(const std::string& name, int64_t threads, double seconds, int64_t batch
     const double taken = NowSeconds();
     if (!times.empty() || item->step > kBatches) waited += taken - (start + times.back());
     step.Train(item->batch, item->plans, item->step);
-    distinct = static_cast<double>(item->plans[0].unique_positions.size());
+    distinct = static_cast<double>(item->plans[0].row_keys.size());
     const double now = NowSeconds();
     if (item->step == kBatches) start = now, times.push_back(0);
     if (item->step > kBatches) times.push_back(now - start);
@@ -178,13 +182,13 @@ void Run(const std::string& name, int64_t threads, double seconds, int64_t batch
   fmt::print(
       "{{\"shape\": \"{}\", \"threads\": {}, \"mean\": {:.0f}, \"median\": {:.0f}, \"best\": "
       "{:.0f}, "
-      "\"distinct\": {:.3f}, \"rows\": {}, \"plan_busy\": {:.3f}, \"wait\": {:.3f}, "
+      "\"distinct\": {:.3f}, \"rows\": {}, \"dedup_busy\": {:.3f}, \"plan_busy\": {:.3f}, "
+      "\"wait\": {:.3f}, "
       "\"sgemm_limit\": {:.0f}, \"limit\": {:.0f}, \"gflops\": {:.1f}, \"mlines\": {:.1f}}}\n",
       name, threads, examples * count / (times.back() - times.front()), examples / Median(each),
       examples / *std::min_element(each.begin(), each.end()), distinct / occurrences, state.rows(),
-      pipeline.plan_time().busy / (pipeline.plan_time().busy + pipeline.plan_time().wait_input +
-                                   pipeline.plan_time().wait_output),
-      waited / times.back(), limits.flops / flops, limit, limits.flops / 1e9, limits.lines / 1e6);
+      BusyShare(pipeline.dedup_time()), BusyShare(pipeline.plan_time()), waited / times.back(),
+      limits.flops / flops, limit, limits.flops / 1e9, limits.lines / 1e6);
 }
 
 }  // namespace

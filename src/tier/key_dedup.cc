@@ -18,58 +18,74 @@ constexpr size_t kRoom = 2;
 
 }  // namespace
 
-uint64_t KeyDedup::Home(uint64_t key) const { return Mix64(key) >> shift_; }
-
-void KeyDedup::Place(uint64_t key, uint32_t id) {
-  uint64_t place = Home(key);
-  while (slots_[place].round == round_) place = (place + 1) & (slots_.size() - 1);
-  slots_[place] = {key, id, round_};
+void KeyDedup::Start(size_t keys) {
+  TERRACE_CHECK(keys < kMaxKeys);
+  first_mark_ = next_mark_;
+  if (keys <= std::numeric_limits<uint32_t>::max() - first_mark_) return;
+  std::fill(slots_.begin(), slots_.end(), Slot{});
+  first_mark_ = 1;
 }
 
-void KeyDedup::MakeRoomFor(size_t unique_keys) {
-  if (unique_keys * kRoom <= slots_.size()) [[likely]]
+void KeyDedup::MakeRoomFor(size_t distinct, std::span<const uint64_t> placed) {
+  if (distinct * kRoom <= slots_.size()) [[likely]]
     return;
-  slots_.assign(std::max(kMinSlots, std::bit_ceil(unique_keys * kRoom)), Slot{});
+  slots_.assign(std::bit_ceil(std::max(kMinSlots, distinct * kRoom)), Slot{});
   shift_ = std::countl_zero(slots_.size() - 1);
-  round_ = 1;
-  for (size_t id = 0; id < unique_count_; ++id) Place(unique_keys_[id], static_cast<uint32_t>(id));
+  for (uint32_t number = 0; number < placed.size(); ++number)
+    Place(placed[number], Mix64(placed[number]) >> shift_, number);
 }
 
-void KeyDedup::Run(std::span<const uint64_t> keys) {
-  TERRACE_CHECK(keys.size() < std::numeric_limits<uint32_t>::max());
-  ids_.resize(keys.size());
-  if (unique_keys_.size() < keys.size()) unique_keys_.resize(keys.size());
-  unique_count_ = 0;
-  if (++round_ == 0) {  // 2^32 batches ago a slot may have been written in "this" round
-    std::fill(slots_.begin(), slots_.end(), Slot{});
-    round_ = 1;
+uint32_t KeyDedup::Place(uint64_t key, uint64_t home, uint32_t next) {
+  for (uint64_t place = home;; place = (place + 1) & (slots_.size() - 1)) {
+    Slot& slot = slots_[place];
+    if (slot.mark < first_mark_) {
+      slot = {key, first_mark_ + next};
+      return next;
+    }
+    if (slot.key == key) return slot.mark - first_mark_;
   }
+}
+
+void KeyDedup::Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct,
+                   Array<uint32_t>* numbers) {
+  Start(keys.size());
+  numbers->resize(keys.size());
+  distinct->resize(keys.size());
+  uint64_t* const seen = distinct->data();
+  uint32_t count = 0;
   uint64_t homes[kBlock];
+  uint8_t late[kBlock];
   for (size_t begin = 0; begin < keys.size(); begin += kBlock) {
     const size_t n = std::min(kBlock, keys.size() - begin);
-    MakeRoomFor(unique_count_ + n);
+    const uint64_t* const block = keys.data() + begin;
+    uint32_t* const out = numbers->data() + begin;
+    MakeRoomFor(count + n, {seen, count});
+    const Slot* const slots = slots_.data();
+    const uint32_t first_mark = first_mark_;
+    const int shift = shift_;
     for (size_t i = 0; i < n; ++i) {
-      homes[i] = Home(keys[begin + i]);
-      __builtin_prefetch(&slots_[homes[i]], 1);
+      homes[i] = Mix64(block[i]) >> shift;
+      __builtin_prefetch(&slots[homes[i]], 1);
     }
-    Slot* const slots = slots_.data();
-    const uint64_t mask = slots_.size() - 1;
-    const uint32_t round = round_;
-    size_t count = unique_count_;
+    // Most keys were seen before and are in their first slot. Here no key waits for the one before
+    // it, and no branch depends on the data.
+    size_t late_count = 0;
     for (size_t i = 0; i < n; ++i) {
-      const uint64_t key = keys[begin + i];
-      uint64_t place = homes[i];
-      while (slots[place].round == round && slots[place].key != key) place = (place + 1) & mask;
-      // New or seen before: a branch would be mispredicted too often.
-      const bool is_new = slots[place].round != round;
-      const uint32_t id = is_new ? static_cast<uint32_t>(count) : slots[place].id;
-      slots[place] = {key, id, round};
-      unique_keys_[count] = key;
-      count += is_new;
-      ids_[begin + i] = id;
+      const Slot& slot = slots[homes[i]];
+      out[i] = slot.mark - first_mark;
+      late[late_count] = static_cast<uint8_t>(i);
+      late_count += (slot.key != block[i]) | (slot.mark < first_mark);
     }
-    unique_count_ = count;
+    // The others in order: most are new, or came first in this block.
+    for (size_t l = 0; l < late_count; ++l) {
+      const size_t i = late[l];
+      out[i] = Place(block[i], homes[i], count);
+      seen[count] = block[i];
+      count += out[i] == count;
+    }
   }
+  distinct->resize(count);
+  next_mark_ = first_mark_ + count;
 }
 
 }  // namespace terrace

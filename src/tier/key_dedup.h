@@ -6,37 +6,37 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "base/memory.h"
 
 namespace terrace {
 
 class KeyDedup {
  public:
-  // Fewer than 2^32 - 1 keys.
-  void Run(std::span<const uint64_t> keys);
+  static constexpr size_t kMaxKeys = size_t{1} << 31;
 
-  // Of the last Run.
-  std::span<const uint64_t> unique_keys() const { return {unique_keys_.data(), unique_count_}; }
-  std::span<const uint32_t> ids() const { return ids_; }  // [keys]: number of each key
+  // Writes the distinct keys, and the number of each key. Fewer than kMaxKeys.
+  void Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct, Array<uint32_t>* numbers);
+
+  int64_t bytes() const { return static_cast<int64_t>(slots_.capacity() * sizeof(Slot)); }
 
  private:
-  // Open addressing. A slot is free unless it was written in this round, so nothing is cleared.
+  // Open addressing. A slot is a mark, which is first_mark_ + the key's number, and the key. A slot
+  // whose mark is below first_mark_ is of an earlier batch and free: nothing is cleared.
   struct Slot {
-    uint64_t key = 0;
-    uint32_t id = 0;
-    uint32_t round = 0;
+    uint64_t key;
+    uint32_t mark;
   };
 
-  uint64_t Home(uint64_t key) const;
-  void Place(uint64_t key, uint32_t id);
-  void MakeRoomFor(size_t unique_keys);
+  void Start(size_t keys);
+  void MakeRoomFor(size_t distinct, std::span<const uint64_t> placed);
+  // The number of a key; it gets `next` if it is new.
+  uint32_t Place(uint64_t key, uint64_t home, uint32_t next);
 
-  std::vector<Slot> slots_;  // a power of two
+  Array<Slot> slots_;        // a power of two
   int shift_ = 64;           // 64 - log2(slots)
-  uint32_t round_ = 0;
-  std::vector<uint64_t> unique_keys_;  // the first unique_count_
-  size_t unique_count_ = 0;
-  std::vector<uint32_t> ids_;
+  uint32_t first_mark_ = 1;  // of this batch
+  uint32_t next_mark_ = 1;   // of the next one
 };
 
 }  // namespace terrace

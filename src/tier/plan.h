@@ -3,17 +3,24 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "base/memory.h"
 
 namespace terrace {
 
 struct TablePlan {
-  std::vector<uint32_t> positions;         // [occurrences]: the arena position of each key
-  std::vector<uint32_t> unique_positions;  // [rows]: distinct positions, in order of first use
-  std::vector<uint32_t> row_offsets;       // [rows + 1]: row r's occurrences in row_bags
-  std::vector<uint32_t> row_bags;          // [occurrences]: bag of each, by row, in example order
-  std::vector<float> scales;      // [occurrences], or empty: all 1. value, or value / bag size
-  std::vector<float> row_scales;  // the same in the order of row_bags, or empty
+  // Of the batch alone. `row` is a number in this plan.
+  Array<uint64_t> row_keys;     // [rows]: distinct keys, in the order of first use
+  Array<uint32_t> rows;         // [occurrences]: row of each key
+  Array<uint32_t> row_offsets;  // [rows + 1]: row r's occurrences in row_bags; training only
+  Array<uint32_t> row_bags;     // [occurrences]: bag of each, by row, in example order
+  Array<float> scales;          // [occurrences], or empty: all 1. value, or value / bag size
+  Array<float> row_scales;      // the same in the order of row_bags, or empty
+  // Of the tier.
+  Array<uint32_t> row_positions;  // [rows]: place in the arena
+  Array<uint32_t> positions;      // [occurrences]: the same of each key
+
+  int64_t bytes() const;
 };
 
 // What a plan is made from: one key group of a batch.

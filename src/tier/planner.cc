@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 
@@ -11,7 +10,7 @@ namespace terrace {
 namespace {
 
 void CheckInput(const PlanInput& input) {
-  constexpr size_t kLimit = std::numeric_limits<uint32_t>::max();
+  constexpr size_t kLimit = KeyDedup::kMaxKeys;
   if (input.keys.size() >= kLimit || input.bag_offsets.size() >= kLimit)
     throw Error(ErrorCode::kUsage,
                 fmt::format("a batch has {} keys in {} bags; fewer than {} of each can be handled. "
@@ -44,7 +43,7 @@ bool NeedsScales(const PlanInput& input) {
   return needed;
 }
 
-void FillScales(const PlanInput& input, std::vector<float>* scales) {
+void FillScales(const PlanInput& input, Array<float>* scales) {
   scales->clear();
   if (!NeedsScales(input)) return;
   scales->resize(input.keys.size());
@@ -58,53 +57,64 @@ void FillScales(const PlanInput& input, std::vector<float>* scales) {
 }
 
 // The inverse index by counting sort: row r's occurrences, in example order.
-void FillRows(const PlanInput& input, std::span<const uint32_t> ids, TablePlan* plan) {
+void FillRows(const PlanInput& input, TablePlan* plan) {
   // Counts stand two places up, so that the sort's cursors end as the offsets.
-  std::vector<uint32_t>& offsets = plan->row_offsets;
-  offsets.assign(plan->unique_positions.size() + 2, 0);
-  for (uint32_t id : ids) ++offsets[id + 2];
+  Array<uint32_t>& offsets = plan->row_offsets;
+  offsets.assign(plan->row_keys.size() + 2, 0);
+  for (uint32_t row : plan->rows) ++offsets[row + 2];
   for (size_t r = 2; r < offsets.size(); ++r) offsets[r] += offsets[r - 1];
 
   uint32_t* const cursors = offsets.data() + 1;
-  plan->row_bags.resize(ids.size());
+  plan->row_bags.resize(plan->rows.size());
   plan->row_scales.resize(plan->scales.size());
   const bool scaled = !plan->scales.empty();
   const size_t bags = input.bag_offsets.size() - 1;
   for (size_t bag = 0; bag < bags; ++bag)
     for (uint32_t o = input.bag_offsets[bag]; o < input.bag_offsets[bag + 1]; ++o) {
-      const uint32_t place = cursors[ids[o]]++;
+      const uint32_t place = cursors[plan->rows[o]]++;
       plan->row_bags[place] = static_cast<uint32_t>(bag);
       if (scaled) plan->row_scales[place] = plan->scales[o];
     }
   offsets.pop_back();
 }
 
-void FillPositions(std::span<const uint32_t> ids, std::span<const uint32_t> unique_positions,
-                   std::vector<uint32_t>* positions) {
-  positions->resize(ids.size());
-  for (size_t o = 0; o < ids.size(); ++o) (*positions)[o] = unique_positions[ids[o]];
+void FillPositions(TablePlan* plan) {
+  plan->positions.resize(plan->rows.size());
+  for (size_t o = 0; o < plan->rows.size(); ++o)
+    plan->positions[o] = plan->row_positions[plan->rows[o]];
 }
 
 }  // namespace
 
-void Planner::PlanTrain(const PlanInput& input, TablePlan* plan) {
-  CheckInput(input);
-  dedup_.Run(input.keys);
-  // FindOrCreate never gives position 0: the default row gets no gradient.
-  plan->unique_positions.resize(dedup_.unique_keys().size());
-  tier_->FindOrCreate(dedup_.unique_keys(), plan->unique_positions);
-  FillPositions(dedup_.ids(), plan->unique_positions, &plan->positions);
-  FillScales(input, &plan->scales);
-  FillRows(input, dedup_.ids(), plan);
+int64_t TablePlan::bytes() const {
+  return static_cast<int64_t>(8 * row_keys.capacity() +
+                              4 * (rows.capacity() + row_offsets.capacity() + row_bags.capacity() +
+                                   scales.capacity() + row_scales.capacity() +
+                                   row_positions.capacity() + positions.capacity()));
 }
 
 void Planner::PlanEval(const PlanInput& input, TablePlan* plan) {
   CheckInput(input);
-  dedup_.Run(input.keys);
-  unique_positions_.resize(dedup_.unique_keys().size());
-  tier_->Find(dedup_.unique_keys(), unique_positions_);
-  FillPositions(dedup_.ids(), unique_positions_, &plan->positions);
+  dedup_.Run(input.keys, &plan->row_keys, &plan->rows);
   FillScales(input, &plan->scales);
+}
+
+void Planner::PlanTrain(const PlanInput& input, TablePlan* plan) {
+  PlanEval(input, plan);
+  FillRows(input, plan);
+}
+
+void PlaceRows(MemoryTier* tier, TablePlan* plan) {
+  // Never at position 0: the default row gets no gradient.
+  plan->row_positions.resize(plan->row_keys.size());
+  tier->FindOrCreate(plan->row_keys, plan->row_positions);
+  FillPositions(plan);
+}
+
+void FindRows(const MemoryTier& tier, TablePlan* plan) {
+  plan->row_positions.resize(plan->row_keys.size());
+  tier.Find(plan->row_keys, plan->row_positions);
+  FillPositions(plan);
 }
 
 }  // namespace terrace

@@ -1,10 +1,8 @@
-// Makes plans: distinct keys of a batch -> positions, and the inverse index.
-//
-// Belongs to one thread (the plan stage). Scratch memory is kept from batch to batch.
+// Makes plans, in two steps: what is known from the batch alone, which any number of threads may do
+// for different batches, and the rows' places in a tier, batch after batch.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "tier/key_dedup.h"
 #include "tier/memory_tier.h"
@@ -12,19 +10,23 @@
 
 namespace terrace {
 
+// The first step. Belongs to one thread; scratch memory is kept from batch to batch.
 class Planner {
  public:
-  explicit Planner(MemoryTier* tier) : tier_(tier) {}
-
-  // For training: unseen keys get rows; the inverse index is built.
+  // With the inverse index.
   void PlanTrain(const PlanInput& input, TablePlan* plan);
-  // For evaluation: absent keys point to the default row; only positions and scales are filled.
+  // Without.
   void PlanEval(const PlanInput& input, TablePlan* plan);
 
+  int64_t scratch_bytes() const { return dedup_.bytes(); }
+
  private:
-  MemoryTier* const tier_;
   KeyDedup dedup_;
-  std::vector<uint32_t> unique_positions_;  // of an evaluation's distinct keys
 };
+
+// The second step. Keys that were not seen before get rows.
+void PlaceRows(MemoryTier* tier, TablePlan* plan);
+// Absent keys point to the default row.
+void FindRows(const MemoryTier& tier, TablePlan* plan);
 
 }  // namespace terrace

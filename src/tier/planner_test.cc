@@ -61,23 +61,24 @@ std::vector<float> ScalesOf(const TestBatch& batch) {
   return scales;
 }
 
-void ExpectScales(const TestBatch& batch, const std::vector<float>& scales) {
+void ExpectScales(const TestBatch& batch, const Array<float>& scales) {
   const std::vector<float> wanted = ScalesOf(batch);
   if (scales.empty())
     RC_ASSERT(std::all_of(wanted.begin(), wanted.end(), [](float s) { return s == 1; }));
   else
-    RC_ASSERT(scales == wanted);
+    RC_ASSERT(std::vector<float>(scales.begin(), scales.end()) == wanted);
 }
 
 TEST(Planner, TrainPlansMatchTheirDefinition) {
   rc::check([] {
     MemoryTier tier(LinearSchema());
-    Planner planner(&tier);
+    Planner planner;
     TablePlan plan;
     std::map<uint64_t, uint32_t> model;  // key -> position
     for (int b = *rc::gen::inRange(1, 5); b > 0; --b) {
       const TestBatch batch = RandomBatch(*rc::gen::element<uint64_t>(1, 20, 100'000));
       planner.PlanTrain(batch.input(), &plan);
+      PlaceRows(&tier, &plan);
 
       std::vector<uint64_t> unique;
       std::map<uint64_t, std::vector<uint32_t>> bags;
@@ -92,10 +93,10 @@ TEST(Planner, TrainPlansMatchTheirDefinition) {
           scales[key].push_back(all_scales[o]);
         }
 
-      RC_ASSERT(plan.positions.size() == batch.keys.size());
+      RC_ASSERT(plan.rows.size() == batch.keys.size());
       for (size_t o = 0; o < batch.keys.size(); ++o)
         RC_ASSERT(plan.positions[o] == model[batch.keys[o]]);
-      RC_ASSERT(plan.unique_positions.size() == unique.size());
+      RC_ASSERT(plan.row_positions.size() == unique.size());
       RC_ASSERT(plan.row_offsets.size() == unique.size() + 1);
       RC_ASSERT(plan.row_bags.size() == batch.keys.size());
       RC_ASSERT(plan.row_offsets[0] == 0u);
@@ -103,7 +104,7 @@ TEST(Planner, TrainPlansMatchTheirDefinition) {
       for (size_t r = 0; r < unique.size(); ++r) {
         const auto from = plan.row_offsets[r];
         const auto to = plan.row_offsets[r + 1];
-        RC_ASSERT(plan.unique_positions[r] == model[unique[r]]);
+        RC_ASSERT(plan.row_positions[r] == model[unique[r]]);
         RC_ASSERT(std::vector<uint32_t>(plan.row_bags.begin() + from, plan.row_bags.begin() + to) ==
                   bags[unique[r]]);
         if (!plan.row_scales.empty())
@@ -119,17 +120,19 @@ TEST(Planner, TrainPlansMatchTheirDefinition) {
 TEST(Planner, EvalPlansPointToRowsOrTheDefaultRowAndCreateNothing) {
   rc::check([] {
     MemoryTier tier(LinearSchema());
-    Planner planner(&tier);
+    Planner planner;
     TablePlan plan;
     planner.PlanTrain(RandomBatch(50).input(), &plan);
+    PlaceRows(&tier, &plan);
     const int64_t rows = tier.rows();
     std::map<uint64_t, uint32_t> model;
     for (int64_t p = 1; p <= rows; ++p)
       model[tier.key(static_cast<uint32_t>(p))] = static_cast<uint32_t>(p);
     const TestBatch batch = RandomBatch(100);
     planner.PlanEval(batch.input(), &plan);
+    FindRows(tier, &plan);
     RC_ASSERT(tier.rows() == rows);
-    RC_ASSERT(plan.positions.size() == batch.keys.size());
+    RC_ASSERT(plan.rows.size() == batch.keys.size());
     for (size_t o = 0; o < batch.keys.size(); ++o) {
       const auto it = model.find(batch.keys[o]);
       RC_ASSERT(plan.positions[o] == (it == model.end() ? 0 : it->second));
@@ -139,8 +142,7 @@ TEST(Planner, EvalPlansPointToRowsOrTheDefaultRowAndCreateNothing) {
 }
 
 TEST(Planner, LeavesScalesOutWhenAllAreOne) {
-  MemoryTier tier(LinearSchema());
-  Planner planner(&tier);
+  Planner planner;
   TablePlan plan;
   // Two examples of a sum slot and a mean slot.
   TestBatch batch{{1, 2, 3, 1}, {0, 2, 3, 4, 4}, {}, {0, 1}};
@@ -150,8 +152,8 @@ TEST(Planner, LeavesScalesOutWhenAllAreOne) {
 
   batch.offsets = {0, 1, 3, 4, 4};  // now the mean slot has a bag of two keys
   planner.PlanTrain(batch.input(), &plan);
-  EXPECT_EQ(plan.scales, (std::vector<float>{1, 0.5, 0.5, 1}));
-  EXPECT_EQ(plan.row_scales, (std::vector<float>{1, 1, 0.5, 0.5}));
+  EXPECT_EQ(plan.scales, (Array<float>{1, 0.5, 0.5, 1}));
+  EXPECT_EQ(plan.row_scales, (Array<float>{1, 1, 0.5, 0.5}));
 
   batch.offsets = {0, 2, 3, 4, 4};  // and back: nothing of the last plan is left
   planner.PlanTrain(batch.input(), &plan);
@@ -161,7 +163,7 @@ TEST(Planner, LeavesScalesOutWhenAllAreOne) {
 
 TEST(Planner, TakesBatchesOfAnySizeInAnyOrder) {
   MemoryTier tier(LinearSchema());
-  Planner planner(&tier);
+  Planner planner;
   TablePlan plan;
   std::set<uint64_t> seen;
   for (uint64_t size : {10, 50'000, 0, 3, 200'000, 1, 70'000}) {
@@ -172,17 +174,17 @@ TEST(Planner, TakesBatchesOfAnySizeInAnyOrder) {
       batch.offsets.push_back(static_cast<uint32_t>(o + 1));
     }
     planner.PlanTrain(batch.input(), &plan);
+    PlaceRows(&tier, &plan);
     seen.insert(batch.keys.begin(), batch.keys.end());
     ASSERT_EQ(tier.rows(), static_cast<int64_t>(seen.size()));
     for (uint64_t o = 0; o < size; ++o) ASSERT_EQ(tier.key(plan.positions[o]), batch.keys[o]);
     const std::set<uint64_t> unique(batch.keys.begin(), batch.keys.end());
-    ASSERT_EQ(plan.unique_positions.size(), unique.size());
+    ASSERT_EQ(plan.row_positions.size(), unique.size());
   }
 }
 
 TEST(Planner, RefusesMoreKeysThanAPlanCanNumber) {
-  MemoryTier tier(LinearSchema());
-  Planner planner(&tier);
+  Planner planner;
   TablePlan plan;
   const uint64_t key = 1;
   const std::vector<uint32_t> offsets = {0};

@@ -1,12 +1,14 @@
 #include "train/pipeline.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/workers.h"
 
 namespace terrace {
 
-Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, ModelState* state,
-                   const std::atomic<bool>& stop)
+Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
+                   ModelState* state, const std::atomic<bool>& stop)
     : config_(config),
       spec_(spec),
       open_(std::move(open)),
@@ -15,35 +17,50 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
       has_test_(config.data.format == DataFormat::kSynthetic
                     ? config.data.synthetic.test_examples > 0
                     : !config.data.test.empty()),
-      max_items_(2 * config.train.queue + 3),
+      dedup_threads_(dedup_threads),
+      // In each of three queues, and one in each thread's hands, the caller's included.
+      max_items_(3 * config.train.queue + dedup_threads + 3),
       read_queue_(config.train.queue),
+      dedup_queue_(config.train.queue),
       plan_queue_(config.train.queue),
       free_items_(max_items_),
-      verdicts_(1) {
-  for (auto& table : state_.tables) planners_.emplace_back(table.get());
-  const auto guard = [this](auto loop) {
-    try {
-      loop();
-    } catch (...) {
-      Fail();
-    }
+      verdicts_(1),
+      dedup_running_(dedup_threads) {
+  const auto start = [this](const std::string& name, auto loop, auto at_end) {
+    return std::jthread([this, name, loop, at_end] {
+      NameThisThread(name);
+      try {
+        loop();
+      } catch (...) {
+        Fail();
+      }
+      at_end();
+    });
   };
-  read_thread_ = std::jthread([this, guard] {
-    NameThisThread("read");
-    guard([this] { ReadLoop(); });
-    read_queue_.Close();
-  });
-  plan_thread_ = std::jthread([this, guard] {
-    NameThisThread("plan");
-    guard([this] { PlanLoop(); });
-    plan_queue_.Close();
-  });
+  read_thread_ = start(
+      "read", [this] { ReadLoop(); }, [this] { read_queue_.Close(); });
+  for (int t = 0; t < dedup_threads_; ++t) {
+    dedup_workers_.push_back(std::make_unique<DedupWorker>());
+    DedupWorker* const worker = dedup_workers_.back().get();
+    worker->planners.resize(state_.tables.size());
+    worker->thread = start(
+        fmt::format("dedup-{}", t), [this, worker] { DedupLoop(worker); },
+        [this] {
+          if (--dedup_running_ == 0) dedup_queue_.Close();
+        });
+  }
+  plan_thread_ = start(
+      "plan", [this] { PlanLoop(); }, [this] { plan_queue_.Close(); });
 }
 
-Pipeline::~Pipeline() { CancelAll(); }
+Pipeline::~Pipeline() {
+  CancelAll();
+  Join();
+}
 
 void Pipeline::CancelAll() {
   read_queue_.Cancel();
+  dedup_queue_.Cancel();
   plan_queue_.Cancel();
   free_items_.Cancel();
   verdicts_.Cancel();
@@ -57,11 +74,16 @@ void Pipeline::Fail() {
   CancelAll();
 }
 
+void Pipeline::Join() {
+  read_thread_ = {};  // joins
+  for (const auto& worker : dedup_workers_) worker->thread = {};
+  plan_thread_ = {};
+}
+
 std::unique_ptr<WorkItem> Pipeline::Next() {
   std::optional<std::unique_ptr<WorkItem>> item = plan_queue_.Pop();
   if (item) return std::move(*item);
-  read_thread_ = {};  // joins
-  plan_thread_ = {};
+  Join();
   MutexLock lock(&mu_);
   if (error_) std::rethrow_exception(error_);
   return nullptr;
@@ -92,6 +114,7 @@ std::unique_ptr<WorkItem> Pipeline::NewItem() {
 }
 
 bool Pipeline::Emit(std::unique_ptr<WorkItem> item) {
+  item->number = items_read_++;
   ScopedSeconds wait(&read_time_.wait_output);
   return read_queue_.Push(std::move(item));
 }
@@ -165,6 +188,62 @@ bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
   return verdicts_.Pop().value_or(false);
 }
 
+// --- dedup ---
+
+void Pipeline::DedupLoop(DedupWorker* worker) {
+  for (;;) {
+    std::optional<std::unique_ptr<WorkItem>> item;
+    {
+      ScopedSeconds wait(&worker->time.wait_input);
+      item = read_queue_.Pop();
+    }
+    if (!item) return;
+    {
+      ScopedSeconds busy(&worker->time.busy);
+      DedupItem(&worker->planners, item->get());
+    }
+    ScopedSeconds wait(&worker->time.wait_output);
+    const uint64_t number = (*item)->number;
+    if (!dedup_queue_.Push(number, std::move(*item))) return;
+  }
+}
+
+void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) const {
+  item->plans.resize(planners->size());
+  if (item->kind == WorkItem::Kind::kEvalEnd) return;
+  for (size_t g = 0; g < planners->size(); ++g) {
+    const KeyGroup& group = item->batch.groups[g];
+    PlanInput input;
+    input.keys = group.keys;
+    input.bag_offsets = group.offsets;
+    input.values = group.values;
+    input.slots = group.slots;
+    input.mean_slots = state_.mean_slots[g];
+    if (item->kind == WorkItem::Kind::kTrain)
+      (*planners)[g].PlanTrain(input, &item->plans[g]);
+    else
+      (*planners)[g].PlanEval(input, &item->plans[g]);
+  }
+}
+
+StageTime Pipeline::dedup_time() const {
+  StageTime mean;
+  const auto threads = static_cast<double>(dedup_workers_.size());
+  for (const auto& worker : dedup_workers_) {
+    mean.busy += worker->time.busy / threads;
+    mean.wait_input += worker->time.wait_input / threads;
+    mean.wait_output += worker->time.wait_output / threads;
+  }
+  return mean;
+}
+
+int64_t Pipeline::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& worker : dedup_workers_)
+    for (const Planner& planner : worker->planners) bytes += planner.scratch_bytes();
+  return bytes;
+}
+
 // --- plan ---
 
 void Pipeline::PlanLoop() {
@@ -172,7 +251,7 @@ void Pipeline::PlanLoop() {
     std::optional<std::unique_ptr<WorkItem>> item;
     {
       ScopedSeconds wait(&plan_time_.wait_input);
-      item = read_queue_.Pop();
+      item = dedup_queue_.Pop();
     }
     if (!item) return;
     {
@@ -185,28 +264,17 @@ void Pipeline::PlanLoop() {
 }
 
 void Pipeline::PlanItem(WorkItem* item) {
-  item->plans.resize(planners_.size());
   if (item->kind == WorkItem::Kind::kEvalEnd) return;
   int64_t bytes = BatchBytes(item->batch);
-  for (size_t g = 0; g < planners_.size(); ++g) {
-    const KeyGroup& group = item->batch.groups[g];
-    PlanInput input;
-    input.keys = group.keys;
-    input.bag_offsets = group.offsets;
-    input.values = group.values;
-    input.slots = group.slots;
-    input.mean_slots = state_.mean_slots[g];
+  for (size_t g = 0; g < item->plans.size(); ++g) {
     TablePlan& plan = item->plans[g];
     if (item->kind == WorkItem::Kind::kTrain) {
-      planners_[g].PlanTrain(input, &plan);
-      lookups_ += static_cast<int64_t>(plan.unique_positions.size());
+      PlaceRows(state_.tables[g].get(), &plan);
+      lookups_ += static_cast<int64_t>(plan.row_keys.size());
     } else {
-      planners_[g].PlanEval(input, &plan);
+      FindRows(*state_.tables[g], &plan);
     }
-    bytes +=
-        static_cast<int64_t>(4 * (plan.positions.capacity() + plan.unique_positions.capacity() +
-                                  plan.row_offsets.capacity() + plan.row_bags.capacity() +
-                                  plan.scales.capacity() + plan.row_scales.capacity()));
+    bytes += plan.bytes();
   }
   item_bytes_ = std::max(item_bytes_, bytes);
 }

@@ -1,5 +1,6 @@
-// The stages before training: `read` makes batches, `plan` finds their rows. One thread each, with
-// bounded queues between them; the caller is the `train` stage.
+// The stages before training: `read` makes batches, `dedup` finds the distinct keys of each and who
+// uses them, `plan` finds their rows. One thread each, but for dedup, whose threads take different
+// batches; bounded queues between them; the caller is the `train` stage.
 //
 // Evaluation batches travel the same way, in stream order: a test key is looked up exactly between
 // the training batches before and after it, so results do not depend on how far ahead the stages
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/ordered_queue.h"
 #include "base/queue.h"
 #include "data/open_data.h"
 #include "tier/planner.h"
@@ -36,9 +38,13 @@ struct WorkItem {
   int64_t step = 0;        // training batches up to here, this one included
   int64_t epoch = 0;
   double progress = -1;  // of the whole run's input, 0..1; -1: unknown
+  uint64_t number = 0;   // of all items, in stream order
   Batch batch;
   std::vector<TablePlan> plans;
 };
+
+// Dedup costs at most half of what training does: enough threads to keep up with so many there.
+inline int DedupThreads(int train_threads) { return train_threads < 2 ? 1 : train_threads / 2; }
 
 class Pipeline {
  public:
@@ -47,8 +53,8 @@ class Pipeline {
 
   // Starts the stages. Everything passed outlives the pipeline. `stop` is looked at between
   // batches: once set, no more training batches are read, those under way are still delivered.
-  Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, ModelState* state,
-           const std::atomic<bool>& stop);
+  Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
+           ModelState* state, const std::atomic<bool>& stop);
   // Cancels what is under way and joins.
   ~Pipeline();
 
@@ -61,22 +67,33 @@ class Pipeline {
 
   // After Next returned null.
   const StageTime& read_time() const { return read_time_; }
+  StageTime dedup_time() const;  // mean of its threads
   const StageTime& plan_time() const { return plan_time_; }
   int64_t skipped_rows() const { return skipped_rows_; }
   int64_t lookups() const { return lookups_; }             // distinct keys of training batches
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
+  int64_t scratch_bytes() const;                           // of the dedup threads
 
  private:
   using ItemQueue = BoundedQueue<std::unique_ptr<WorkItem>>;
+
+  struct DedupWorker {
+    std::vector<Planner> planners;  // by key group
+    StageTime time;
+    std::jthread thread;
+  };
 
   void ReadLoop();
   bool ReadEpoch(int64_t epoch);
   bool ReadEvaluation(int64_t epoch, bool last);
   bool Emit(std::unique_ptr<WorkItem> item);
   std::unique_ptr<WorkItem> NewItem();
+  void DedupLoop(DedupWorker* worker);
+  void DedupItem(std::vector<Planner>* planners, WorkItem* item) const;
   void PlanLoop();
   void PlanItem(WorkItem* item);
+  void Join();
   void Fail() EXCLUDES(mu_);
   void CancelAll();
 
@@ -86,10 +103,11 @@ class Pipeline {
   ModelState& state_;
   const std::atomic<bool>& stop_;
   const bool has_test_;
+  const int dedup_threads_;
   const int64_t max_items_;
-  std::vector<Planner> planners_;  // by key group; of the plan thread
 
   ItemQueue read_queue_;
+  OrderedQueue<std::unique_ptr<WorkItem>> dedup_queue_;
   ItemQueue plan_queue_;
   ItemQueue free_items_;
   BoundedQueue<bool> verdicts_;
@@ -97,6 +115,7 @@ class Pipeline {
   // Of the read thread, then readable after the end.
   StageTime read_time_;
   int64_t steps_read_ = 0;
+  uint64_t items_read_ = 0;
   int64_t skipped_rows_ = 0;
   int64_t items_made_ = 0;
   std::unique_ptr<WorkItem> spare_item_;  // taken for a batch that did not come
@@ -108,6 +127,8 @@ class Pipeline {
   Mutex mu_;
   std::exception_ptr error_ GUARDED_BY(mu_);
 
+  std::atomic<int> dedup_running_;  // the last to end closes dedup_queue_
+  std::vector<std::unique_ptr<DedupWorker>> dedup_workers_;
   std::jthread read_thread_;
   std::jthread plan_thread_;
 };

@@ -34,7 +34,7 @@ struct TrainConfig {
   int64_t epochs = 1;
   int64_t threads = 0;      // 0: all cores
   int64_t slices = 8;       // parts of a batch; changes the order of sums, never with the machine
-  int64_t queue = 4;        // batches between two stages
+  int64_t queue = 2;        // batches between two stages
   int64_t max_batches = 0;  // stop after so many; 0: no limit
   ScheduleConfig schedule;
 

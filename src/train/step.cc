@@ -121,8 +121,8 @@ double StepRunner::ForwardBackward(const Batch& batch, const std::vector<TablePl
 void StepRunner::ListUpdates(const std::vector<TablePlan>& plans) {
   updates_.clear();
   for (size_t g = 0; g < plans.size(); ++g) {
-    const std::vector<uint32_t>& offsets = plans[g].row_offsets;
-    const auto rows = static_cast<int64_t>(plans[g].unique_positions.size());
+    const Array<uint32_t>& offsets = plans[g].row_offsets;
+    const auto rows = static_cast<int64_t>(plans[g].row_positions.size());
     for (int64_t begin = 0; begin < rows;) {
       const int64_t target = offsets[begin] + kTaskOccurrences;
       const auto stop =
@@ -154,6 +154,8 @@ void StepRunner::UpdateTableRows(const TablePlan& plan, const UpdateTask& task, 
           .Columns(state_.group_column[task.table], int64_t{sum.slots} * sum.dim);
   sum.linear_grad = sum.linear != 0 ? linear_grad_.data() : nullptr;
   sum.out = row_grads_[worker].data();
+  sum.prefetch = {table.base(), schema.layout.stride, schema.layout.payload_bytes(),
+                  plan.row_positions.data()};
   RowUpdateArgs update;
   update.base = table.base();
   update.stride_bytes = schema.layout.stride;
@@ -164,7 +166,7 @@ void StepRunner::UpdateTableRows(const TablePlan& plan, const UpdateTask& task, 
     sum.first = begin;
     sum.last = std::min(begin + kRowBlock, task.end);
     SumRowGradients(streams_[worker], sum);
-    update.positions = plan.unique_positions.data() + sum.first;
+    update.positions = plan.row_positions.data() + sum.first;
     update.rows = sum.last - sum.first;
     UpdateRows(streams_[worker], schema, update);
   }

@@ -63,7 +63,8 @@ class TrainStage {
     const auto open = [this](const OpenDataOptions& part) {
       return OpenData(env_, config_.data, spec_, part);
     };
-    pipeline_ = std::make_unique<Pipeline>(config_, spec_, open, state_.get(), stop_);
+    pipeline_ = std::make_unique<Pipeline>(config_, spec_, open, DedupThreads(workers_.threads()),
+                                           state_.get(), stop_);
     for (;;) {
       std::unique_ptr<WorkItem> item;
       {
@@ -202,8 +203,10 @@ class TrainStage {
     report_.train_loss = running_.loss();
     report_.train_auc = running_.auc();
     report_.skipped_rows = pipeline_->skipped_rows();
-    report_.stages = {
-        {"read", pipeline_->read_time()}, {"plan", pipeline_->plan_time()}, {"train", time_}};
+    report_.stages = {{"read", pipeline_->read_time()},
+                      {"dedup", pipeline_->dedup_time()},
+                      {"plan", pipeline_->plan_time()},
+                      {"train", time_}};
     NameBottleneck();
     report_.model_digest = state_->Digest();
     report_.rows = state_->rows();
@@ -214,7 +217,7 @@ class TrainStage {
       report_.index_bytes += table->index_bytes();
     }
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
-    report_.scratch_bytes = step_->scratch_bytes();
+    report_.scratch_bytes = step_->scratch_bytes() + pipeline_->scratch_bytes();
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();

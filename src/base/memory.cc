@@ -1,0 +1,70 @@
+#include "base/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace terrace {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
+// From here on an allocation has its own mapping, so that huge pages fit in it.
+constexpr size_t kLarge = 2 * kHugePage;
+
+size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Maps `bytes` (whole pages) that start on a huge page.
+void* MapHugePages(size_t bytes) {
+  const size_t mapped = bytes + kHugePage;
+  if (mapped < bytes) return nullptr;
+  void* const raw =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  std::byte* const begin = static_cast<std::byte*>(raw);
+  const size_t before =
+      RoundUp(reinterpret_cast<uintptr_t>(raw), kHugePage) - reinterpret_cast<uintptr_t>(raw);
+  const size_t after = kHugePage - before;
+  if (before > 0) munmap(begin, before);
+  if (after > 0) munmap(begin + before + bytes, after);
+  // Only advice: where huge pages are switched off, small ones do.
+  madvise(begin + before, bytes, MADV_HUGEPAGE);
+  return begin + before;
+}
+
+void* TryAllocate(size_t bytes, bool zeroed) {
+  if (bytes > SIZE_MAX - kHugePage) return nullptr;
+  if (bytes >= kLarge) return MapHugePages(RoundUp(bytes, kPage));  // fresh pages are zero
+  const size_t padded = RoundUp(bytes + (bytes == 0), kAlignment);
+  void* const data = std::aligned_alloc(kAlignment, padded);
+  if (data != nullptr && zeroed) std::memset(data, 0, padded);
+  return data;
+}
+
+}  // namespace
+
+void* AllocateArray(size_t bytes, bool zeroed) {
+  void* const data = TryAllocate(bytes, zeroed);
+  if (data == nullptr)
+    throw Error(
+        ErrorCode::kIo,
+        fmt::format("out of memory: cannot allocate {} bytes ({:.2f} GiB) on the CPU; lower "
+                    "the memory budget or the batch size",
+                    bytes, static_cast<double>(bytes) / (1 << 30)));
+  return data;
+}
+
+void FreeArray(void* data, size_t bytes) {
+  if (bytes >= kLarge)
+    munmap(data, RoundUp(bytes, kPage));
+  else
+    std::free(data);
+}
+
+}  // namespace terrace
