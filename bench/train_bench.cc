@@ -84,10 +84,10 @@ Batch RandomBatch(const Shape& shape, const FeatureSpec& spec, int64_t examples,
   batch.examples = examples;
   KeyGroup& group = batch.groups[0];
   for (int64_t e = 0; e < examples; ++e) {
-    for (const Slot& slot : spec.slots) {
+    for (int j = 0; j < shape.slots; ++j) {
       for (int v = 0; v < shape.values; ++v) {
-        const int64_t rank = ZipfRank(UnitDouble(random->Next()), kRows / shape.slots);
-        group.keys.push_back(IntegerKey(slot.seed, static_cast<uint64_t>(rank)));
+        const int64_t rank = ZipfRank(UnitDouble(random->Next()), kRows);
+        group.keys.push_back(Mix64(static_cast<uint64_t>(rank)));
       }
       group.offsets.push_back(static_cast<uint32_t>(group.keys.size()));
     }

@@ -2,7 +2,8 @@
 """The DeepFM of `make bench-train` in PyTorch: prints examples/s of one mode as JSON.
 
 Rows are trained with AdaGrad, the net with Adam, batches are in memory before the clock starts. The
-peer is handed dense row numbers (bounded Zipf 1.05 over 5 M rows in all), never keys.
+peer is handed dense row numbers (bounded Zipf 1.05 over the 5 M rows of one table that all slots
+share), never keys.
 Modes: eager (nn.EmbeddingBag with sparse gradients) and fbgemm (table-batched embeddings with fused
 AdaGrad); both with --compile for torch.compile of the net.
 """
@@ -55,19 +56,17 @@ class Net(nn.Module):
 
 class EagerTables:
     def __init__(self, slots, dim):
-        per_slot = ROWS // slots
-        self.vectors = nn.EmbeddingBag(per_slot * slots, dim, mode="sum", sparse=True)
-        self.linear = nn.EmbeddingBag(per_slot * slots, 1, mode="sum", sparse=True)
+        self.vectors = nn.EmbeddingBag(ROWS, dim, mode="sum", sparse=True)
+        self.linear = nn.EmbeddingBag(ROWS, 1, mode="sum", sparse=True)
         nn.init.uniform_(self.vectors.weight, -0.01, 0.01)
         nn.init.zeros_(self.linear.weight)
         self.optimizer = torch.optim.Adagrad(
             [self.vectors.weight, self.linear.weight], lr=0.05, eps=1e-8)
-        self.slots, self.dim, self.per_slot = slots, dim, per_slot
+        self.slots, self.dim = slots, dim
 
     def prepare(self, ranks):  # [batch, slots, values]
         batch, slots, values = ranks.shape
-        rows = ranks + (np.arange(slots) * self.per_slot)[None, :, None]
-        rows = torch.from_numpy(rows.reshape(-1))
+        rows = torch.from_numpy(ranks.reshape(-1))
         return rows, torch.arange(0, batch * slots * values, values)
 
     def forward(self, inputs):
@@ -90,9 +89,9 @@ class FbgemmTables:
         from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation
         from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
             ComputeDevice, SplitTableBatchedEmbeddingBagsCodegen)
-        per_slot = ROWS // slots
         self.tables = SplitTableBatchedEmbeddingBagsCodegen(
-            [(per_slot, dim + 4, EmbeddingLocation.HOST, ComputeDevice.CPU)] * slots,
+            [(ROWS, dim + 4, EmbeddingLocation.HOST, ComputeDevice.CPU)],
+            feature_table_map=[0] * slots,
             optimizer=EmbOptimType.EXACT_ADAGRAD, learning_rate=0.05, eps=1e-8)
         self.tables.init_embedding_weights_uniform(-0.01, 0.01)
         self.slots, self.dim = slots, dim
@@ -133,7 +132,7 @@ def main():
     forward = torch.compile(net) if args.compile else net
     batches = []
     for _ in range(args.batches):
-        ranks = zipf(rng, ROWS // slots, 1.05, (BATCH, slots, values))
+        ranks = zipf(rng, ROWS, 1.05, (BATCH, slots, values))
         batches.append((tables.prepare(ranks),
                         torch.from_numpy(rng.standard_normal((BATCH, dense_columns), np.float32)),
                         torch.from_numpy((rng.random(BATCH) < 0.25).astype(np.float32))))
