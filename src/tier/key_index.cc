@@ -27,7 +27,7 @@ struct KeyIndex::Probe {
 
 KeyIndex::KeyIndex(const std::string& what)
     : key_arena_(what + ": keys", kMaxPositions * int64_t{sizeof(uint64_t)}),
-      chunk_arena_(what + ": index", kMaxPositions * 8),  // more than 64 bytes for 9 keys
+      chunk_arena_(what + ": index", kMaxPositions * 8),  // more than 64 bytes for 8.5 keys
       keys_(reinterpret_cast<uint64_t*>(key_arena_.data())),
       used_chunks_(map_.chunks()) {
   chunk_arena_.Grow(static_cast<int64_t>(used_chunks_ * sizeof(KeyChunk)));

@@ -1,8 +1,8 @@
 // A set of 64-bit keys, each with a position: 1, 2, 3 ... in the order they came.
 //
-// Costs 8 bytes a key in an array by position, and 64 bytes for each 9 keys in a hash table: about
-// 15.1 bytes a key, at every size. Calls take whole batches, so that the misses of one key hide
-// behind the work on others. Growth is spread evenly over insertions: there is no rehash.
+// Costs 8 bytes a key in an array by position, and 64 bytes for each 8.5 keys in a hash table:
+// about 15.5 bytes a key, at every size. Calls take whole batches, so that the misses of one key
+// hide behind the work on others. Growth is spread evenly over insertions: there is no rehash.
 //
 // The hash table is an array of chunks of one cache line. An entry is a position and a one-byte tag
 // from the key's hash; the key itself is compared in the array of keys. A key goes to its home

@@ -12,7 +12,10 @@ namespace terrace {
 namespace {
 
 constexpr int64_t kMaxKeys = std::numeric_limits<uint32_t>::max();
-constexpr int64_t kMeanEntries = 9;  // a chunk, over the whole table
+// Chunks for so many keys, over the whole table. Fuller chunks spill more into their neighbours,
+// which costs time; emptier ones cost memory.
+constexpr int64_t kFillChunks = 2;
+constexpr int64_t kFillKeys = 17;
 // Groups ahead of the one being split that are prefetched: their keys, and the chunks of those that
 // come next.
 constexpr uint64_t kAhead = 2;
@@ -37,7 +40,7 @@ void KeyIndex::GrowTo(int64_t keys) {
                             "several tables",
                             kMaxKeys, keys));
   key_arena_.Grow((keys + 1) * static_cast<int64_t>(sizeof(uint64_t)));
-  const auto wanted = static_cast<uint64_t>((keys + kMeanEntries - 1) / kMeanEntries);
+  const auto wanted = static_cast<uint64_t>((keys * kFillChunks + kFillKeys - 1) / kFillKeys);
   if (wanted <= map_.chunks()) return;
   used_chunks_ = std::max(used_chunks_, wanted);
   chunk_arena_.Grow(static_cast<int64_t>(used_chunks_ * sizeof(KeyChunk)));
@@ -84,13 +87,12 @@ void KeyIndex::MoveOn(uint64_t part, const ChunkMap& old) {
     const int i = std::countr_zero(ask);
     goes |= uint32_t{map_.Home(Hash(keys_[chunk.positions[i]])) != home} << i;
   }
-  const bool room = next.count + std::popcount(goes) <= KeyChunk::kEntries;
   while (goes != 0) {  // from the last one: removing an entry moves later ones only
     const int i = std::bit_width(goes) - 1;
     goes ^= 1u << i;
     const Entry entry{next_home, chunk.tags[i], chunk.positions[i]};
     chunk.Remove(i);
-    if (room) [[likely]]
+    if (next.count < KeyChunk::kEntries) [[likely]]
       next.Add(entry.tag, entry.position, false);
     else
       Insert(entry);
