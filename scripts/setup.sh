@@ -7,7 +7,7 @@ packages=(
   python3
   libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev
   libopenblas-dev libzstd-dev zlib1g-dev
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libboost1.81-dev
 )
 
 missing=()
