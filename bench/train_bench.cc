@@ -1,6 +1,6 @@
 // Training speed with batches already in memory: prints a JSON object for a shape.
 //
-//   train_bench SHAPE [threads] [seconds] [batch]
+//   train_bench criteo|ads100|ads500 SECONDS [train.batch=4096 ...]
 //
 // The product's own stages run: the read stage copies one of 24 batches of 64-bit keys, plan and
 // train do all that they do in a run. The first pass over the batches creates the rows and is not
@@ -14,11 +14,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/process.h"
 #include "base/random.h"
 #include "bench/limits.h"
 #include "data/open_data.h"
@@ -45,8 +46,8 @@ const std::map<std::string, Shape> kShapes = {
     {"ads500", {50, 10, 0, 8, "[64, 32]"}},
 };
 
-RunConfig ConfigOf(const Shape& shape, int64_t threads, int64_t batch) {
-  return RunConfig::Read(ConfigFile::Parse(
+RunConfig ConfigOf(const Shape& shape, const std::vector<std::string>& sets) {
+  ConfigFile file = ConfigFile::Parse(
       fmt::format(R"(
 [data]
 format = "synthetic"
@@ -63,12 +64,14 @@ hidden = {}
 [optimizer]
 lr = 0.001
 [train]
-batch = {}
+batch = 4096
 threads = {}
 epochs = 1_000_000
 )",
-                  shape.slots, shape.dense, shape.dim, shape.hidden, batch, threads),
-      "train_bench"));
+                  shape.slots, shape.dense, shape.dim, shape.hidden, AvailableCores()),
+      "train_bench");
+  for (const std::string& set : sets) file.Set(set);
+  return RunConfig::Read(file);
 }
 
 // A rank of a bounded power law, by inverting its continuous form.
@@ -124,13 +127,21 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+double ProcessCpuSeconds() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 double BusyShare(const StageTime& time) {
   return time.busy / (time.busy + time.wait_input + time.wait_output);
 }
 
-void Run(const std::string& name, int64_t threads, double seconds, int64_t batch_size) {
+void Run(const std::string& name, double seconds, const std::vector<std::string>& sets) {
   const Shape& shape = kShapes.at(name);
-  const RunConfig config = ConfigOf(shape, threads, batch_size);
+  const RunConfig config = ConfigOf(shape, sets);
+  const int64_t threads = config.train.threads;
+  const int64_t batch_size = config.train.batch;
   const FeatureSpec spec = FeatureSpec::Resolve(config.data);
   RandomStream random(1, 0);
   std::vector<Batch> batches;
@@ -149,15 +160,23 @@ void Run(const std::string& name, int64_t threads, double seconds, int64_t batch
   double start = 0;
   double waited = 0;
   double distinct = 0;
+  double cpu = 0;
   while (std::unique_ptr<WorkItem> item = pipeline.Next()) {
     const double taken = NowSeconds();
     if (!times.empty() || item->step > kBatches) waited += taken - (start + times.back());
     step.Train(item->batch, item->plans, item->step);
     distinct = static_cast<double>(item->plans[0].row_keys.size());
     const double now = NowSeconds();
-    if (item->step == kBatches) start = now, times.push_back(0);
+    if (item->step == kBatches) {
+      start = now;
+      times.push_back(0);
+      cpu = ProcessCpuSeconds();
+    }
     if (item->step > kBatches) times.push_back(now - start);
-    if (start > 0 && now - start > seconds) stop = true;
+    if (start > 0 && now - start > seconds && !stop) {
+      stop = true;
+      cpu = (ProcessCpuSeconds() - cpu) / (now - start) / AvailableCores();
+    }
     pipeline.Recycle(std::move(item));
   }
   std::vector<double> each;
@@ -182,12 +201,13 @@ void Run(const std::string& name, int64_t threads, double seconds, int64_t batch
   fmt::print(
       "{{\"shape\": \"{}\", \"threads\": {}, \"mean\": {:.0f}, \"median\": {:.0f}, \"best\": "
       "{:.0f}, "
-      "\"distinct\": {:.3f}, \"rows\": {}, \"dedup_busy\": {:.3f}, \"plan_busy\": {:.3f}, "
+      "\"distinct\": {:.3f}, \"rows\": {}, \"cpu\": {:.3f}, \"dedup_busy\": {:.3f}, \"plan_busy\": "
+      "{:.3f}, "
       "\"wait\": {:.3f}, "
       "\"sgemm_limit\": {:.0f}, \"limit\": {:.0f}, \"gflops\": {:.1f}, \"mlines\": {:.1f}}}\n",
       name, threads, examples * count / (times.back() - times.front()), examples / Median(each),
       examples / *std::min_element(each.begin(), each.end()), distinct / occurrences, state.rows(),
-      BusyShare(pipeline.dedup_time()), BusyShare(pipeline.plan_time()), waited / times.back(),
+      cpu, BusyShare(pipeline.dedup_time()), BusyShare(pipeline.plan_time()), waited / times.back(),
       limits.flops / flops, limit, limits.flops / 1e9, limits.lines / 1e6);
 }
 
@@ -195,13 +215,9 @@ void Run(const std::string& name, int64_t threads, double seconds, int64_t batch
 }  // namespace terrace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || !terrace::kShapes.contains(argv[1])) {
-    std::fputs("usage: train_bench criteo|ads100|ads500 [threads] [seconds] [batch]\n", stderr);
+  if (argc < 3 || !terrace::kShapes.contains(argv[1])) {
+    std::fputs("usage: train_bench criteo|ads100|ads500 SECONDS [key=value ...]\n", stderr);
     return 2;
   }
-  const auto argument = [&](int i, double otherwise) {
-    return argc > i ? std::atof(argv[i]) : otherwise;
-  };
-  terrace::Run(argv[1], static_cast<int64_t>(argument(2, std::thread::hardware_concurrency())),
-               argument(3, 6), static_cast<int64_t>(argument(4, 4096)));
+  terrace::Run(argv[1], std::atof(argv[2]), {argv + 3, argv + argc});
 }
