@@ -114,6 +114,7 @@ class MemoryStream : public DataStream {
   }
   int64_t skipped_rows() const override { return 0; }
   double progress() const override { return -1; }
+  int64_t buffer_bytes() const override { return 0; }
   int64_t total_examples() const override { return -1; }
 
  private:

@@ -2,8 +2,10 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 namespace terrace {
@@ -18,6 +20,13 @@ extern "C" void HandleStopSignal(int signal_number) {
 }
 
 }  // namespace
+
+int64_t RssBytes() {
+  int64_t size = 0;
+  int64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;  // in pages
+  return resident * sysconf(_SC_PAGESIZE);
+}
 
 int64_t PeakRssBytes() {
   rusage usage{};

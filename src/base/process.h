@@ -6,6 +6,7 @@
 
 namespace terrace {
 
+int64_t RssBytes();
 int64_t PeakRssBytes();
 
 // From now on the first SIGINT or SIGTERM sets the flag and the second one ends the process as

@@ -64,6 +64,8 @@ class ExampleStream : public DataStream {
     return std::min(1.0, share);
   }
 
+  int64_t buffer_bytes() const override { return reader_.chunk_bytes() + buffer_.order_bytes(); }
+
   int64_t total_examples() const override {
     if (size_.examples < 0) return -1;
     return max_examples_ < 0 ? size_.examples : std::min(size_.examples, max_examples_);

@@ -28,6 +28,8 @@ class DataStream : public BatchSource {
   virtual int64_t skipped_rows() const = 0;
   // Share of the input consumed, 0..1, or -1 where the size is unknown (standard input).
   virtual double progress() const = 0;
+  // Memory of examples that were read and not yet delivered, at most so far.
+  virtual int64_t buffer_bytes() const = 0;
   // Examples of the whole stream if known in advance (synthetic), else -1.
   virtual int64_t total_examples() const = 0;
 };

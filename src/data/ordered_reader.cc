@@ -43,12 +43,14 @@ void OrderedReader::ParseLoop() {
   int64_t number;
   while (std::unique_ptr<ChunkWork> work = Claim(&number)) {
     std::unique_ptr<Batch> chunk = EmptyChunk();
+    const int64_t bytes_before = BatchBytes(*chunk);
     std::exception_ptr error;
     try {
       producer_->Produce(*work, chunk.get());
     } catch (...) {
       error = std::current_exception();
     }
+    chunk_bytes_.fetch_add(BatchBytes(*chunk) - bytes_before, std::memory_order_relaxed);
     Deliver(number, std::move(chunk), error);
   }
 }

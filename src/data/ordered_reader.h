@@ -1,6 +1,7 @@
 // Chunks made by several threads, delivered in order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -34,6 +35,8 @@ class OrderedReader {
   const ChunkProducer& producer() const { return *producer_; }
   // Bytes of input behind the chunks that Next has returned. For Next's thread.
   int64_t bytes_delivered() const { return bytes_delivered_; }
+  // Memory of all chunks, delivered ones included: they come back. It never falls.
+  int64_t chunk_bytes() const { return chunk_bytes_.load(std::memory_order_relaxed); }
 
  private:
   // A chunk that was claimed and not yet delivered.
@@ -71,7 +74,8 @@ class OrderedReader {
   bool ended_ GUARDED_BY(mu_) = false;          // nothing more is to be claimed
   std::vector<std::unique_ptr<Batch>> free_ GUARDED_BY(mu_);
 
-  int64_t bytes_delivered_ = 0;  // used by Next's thread alone
+  int64_t bytes_delivered_ = 0;          // used by Next's thread alone
+  std::atomic<int64_t> chunk_bytes_{0};  // a counter
   std::vector<std::jthread> threads_;
 };
 

@@ -30,6 +30,10 @@ class ShuffleBuffer {
   int64_t Take(int64_t count, Batch* to);
   // Bytes of input behind the examples taken, evenly spread over each block; never goes back.
   double bytes_taken() const;
+  // Memory of the order; the examples lie in the reader's chunks.
+  int64_t order_bytes() const {
+    return static_cast<int64_t>(order_.capacity() * sizeof(ExampleRef));
+  }
 
  private:
   // False at the end of the data. In file order a block is a chunk.

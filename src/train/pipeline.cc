@@ -158,6 +158,7 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
     if (due && has_test_ && !ReadEvaluation(epoch, false)) return false;
   }
   skipped_rows_ += stream->skipped_rows();
+  train_reader_bytes_ = std::max(train_reader_bytes_, stream->buffer_bytes());
   if (steps_read_ == 0 && !stop_.load(std::memory_order_relaxed))
     throw Error(ErrorCode::kData, "the training data has no examples; check data.train");
   if (stop_.load(std::memory_order_relaxed)) return false;
@@ -182,6 +183,7 @@ bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
     if (!Emit(std::move(item))) return false;
     if (!more) break;
   }
+  test_reader_bytes_ = std::max(test_reader_bytes_, stream->buffer_bytes());
   if (stop_.load(std::memory_order_relaxed)) return false;
   if (config_.eval.early_stopping == 0) return true;
   ScopedSeconds wait(&read_time_.wait_output);

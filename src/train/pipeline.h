@@ -70,6 +70,7 @@ class Pipeline {
   StageTime dedup_time() const;  // mean of its threads
   const StageTime& plan_time() const { return plan_time_; }
   int64_t skipped_rows() const { return skipped_rows_; }
+  int64_t reader_bytes() const { return train_reader_bytes_ + test_reader_bytes_; }
   int64_t lookups() const { return lookups_; }             // distinct keys of training batches
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
@@ -117,6 +118,8 @@ class Pipeline {
   int64_t steps_read_ = 0;
   uint64_t items_read_ = 0;
   int64_t skipped_rows_ = 0;
+  int64_t train_reader_bytes_ = 0;  // at most
+  int64_t test_reader_bytes_ = 0;
   int64_t items_made_ = 0;
   std::unique_ptr<WorkItem> spare_item_;  // taken for a batch that did not come
   // Of the plan thread, then readable after the end.

@@ -92,7 +92,9 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
                              {"arena_bytes", report.arena_bytes},
                              {"index_bytes", report.index_bytes}};
   json["queue_bytes"] = report.queue_bytes;
+  json["reader_bytes"] = report.reader_bytes;
   json["scratch_bytes"] = report.scratch_bytes;
+  json["process_bytes"] = report.process_bytes;
   json["dense_params"] = report.dense_params;
   json["peak_rss"] = report.peak_rss;
   for (const Evaluation& e : report.evaluations) {

@@ -57,6 +57,7 @@ class TrainStage {
                                                                     : AvailableCores())) {}
 
   RunReport Run() {
+    report_.process_bytes = RssBytes();
     MeasureDenseColumns(env_, config_.data, &spec_);
     state_ = std::make_unique<ModelState>(config_, spec_, &CpuDevice());
     step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
@@ -216,6 +217,7 @@ class TrainStage {
       report_.arena_bytes += table->arena_bytes();
       report_.index_bytes += table->index_bytes();
     }
+    report_.reader_bytes = pipeline_->reader_bytes();
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
     report_.scratch_bytes = step_->scratch_bytes() + pipeline_->scratch_bytes();
     report_.dense_params = state_->params.size();

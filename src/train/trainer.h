@@ -50,7 +50,9 @@ struct RunReport {
   int64_t arena_bytes = 0;
   int64_t index_bytes = 0;
   int64_t queue_bytes = 0;
+  int64_t reader_bytes = 0;
   int64_t scratch_bytes = 0;
+  int64_t process_bytes = 0;  // before the run: code, libraries
   int64_t dense_params = 0;
   int64_t peak_rss = 0;
   int threads = 0;
