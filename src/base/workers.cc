@@ -34,13 +34,14 @@ void Workers::Run(int64_t tasks, const std::function<void(int64_t, int)>& f) {
     next_.store(0, std::memory_order_relaxed);
     error_ = nullptr;
     if (tasks > 1) {
-      running_ = static_cast<int>(helpers_.size());
+      open_ = true;
       ++round_;
       start_.NotifyAll();
     }
   }
   TakeTasks(0);
   MutexLock lock(&mu_);
+  open_ = false;  // a helper that wakes up now is not waited for: nothing is left to do
   while (running_ > 0) done_.Wait(&mu_);
   if (error_) std::rethrow_exception(error_);
 }
@@ -50,13 +51,14 @@ void Workers::HelperLoop(int worker) {
   for (;;) {
     {
       MutexLock lock(&mu_);
-      while (round_ == seen && !stop_) start_.Wait(&mu_);
+      while ((!open_ || round_ == seen) && !stop_) start_.Wait(&mu_);
       if (stop_) return;
       seen = round_;
+      ++running_;
     }
     TakeTasks(worker);
     MutexLock lock(&mu_);
-    if (--running_ == 0) done_.NotifyOne();
+    if (--running_ == 0 && !open_) done_.NotifyOne();
   }
 }
 

@@ -38,7 +38,8 @@ class Workers {
   CondVar start_;
   CondVar done_;
   uint64_t round_ GUARDED_BY(mu_) = 0;
-  int running_ GUARDED_BY(mu_) = 0;
+  bool open_ GUARDED_BY(mu_) = false;  // helpers may still join the round
+  int running_ GUARDED_BY(mu_) = 0;    // helpers that joined it and are not done
   bool stop_ GUARDED_BY(mu_) = false;
   std::exception_ptr error_ GUARDED_BY(mu_);
 
