@@ -43,7 +43,7 @@ def lookups(found, name):
 def growth(found):
     names = {"grow": ("grow from empty to 20 M rows", "ns/row", None),
              "slowest / median": ("grow: slowest batch / median batch", "times", None),
-             "bytes": ("most memory above the rows, from 2 M rows on", "bytes/row", 16)}
+             "bytes": ("memory above the rows, at 20 M rows", "bytes/row", 16)}
     cases = []
     for what, (case, unit, limit) in names.items():
         peer = min(PEERS, key=lambda p: found[p, what])

@@ -4,9 +4,10 @@
 //   index_bench [rows]
 //
 // Grows both from empty by batches of 100 k new keys, then looks up batches of 100 k distinct keys
-// all over the table, some of them new, the sides taking turns. A row starts as zeros on both
-// sides. "touched": one float of each row is then changed as well, for which we prefetch as
-// training does. The peer either holds rows in its slots or positions of rows in an array.
+// all over the table, some of them new, the sides taking turns of ten batches. A row starts as
+// zeros on both sides. "touched": one float of each row is then changed as well, for which we
+// prefetch as training does. The peer either holds rows in its slots or positions of rows in an
+// array.
 //
 // Prints JSON, one object a line: {"who", "what", "value"}. Times are CPU time of the thread.
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -26,7 +28,8 @@ namespace terrace {
 namespace {
 
 constexpr size_t kBatch = 100'000;
-constexpr int kLookups = 40;
+constexpr int kTurns = 4;
+constexpr int kLookups = 10;  // a turn
 constexpr double kNewShares[] = {0, 0.01, 0.1};
 
 struct alignas(16) Row {
@@ -151,35 +154,40 @@ void Grow(uint64_t total, Table* table) {
   std::vector<uint64_t> keys(kBatch);
   std::vector<double> seconds;
   double sum = 0;
-  double most_bytes = 0;
   for (uint64_t n = 0; n < total; n += kBatch) {
     for (size_t i = 0; i < kBatch; ++i) keys[i] = RandomBits(1, n + i);
     const double start = CpuSeconds();
     table->FindOrCreate(keys);
     seconds.push_back(CpuSeconds() - start);
     sum += seconds.back();
-    if (n >= total / 10) most_bytes = std::max(most_bytes, table->BytesPerRow());
   }
   Print(Table::kName, "grow", sum * 1e9 / static_cast<double>(total));
   Print(Table::kName, "slowest / median",
         *std::max_element(seconds.begin(), seconds.end()) / Median(seconds));
-  Print(Table::kName, "bytes", most_bytes);
+  Print(Table::kName, "bytes", table->BytesPerRow());
 }
 
-// ns a key of one batch, with rows touched or not.
+// ns a key of each batch, with rows touched or not.
 struct Lookup {
   std::vector<double> plain;
   std::vector<double> touched;
 };
 
 template <typename Table>
-void LookUp(const std::vector<uint64_t>& keys, Table* table, Lookup* out) {
-  const double start = CpuSeconds();
-  table->FindOrCreate(keys);
-  const double found = CpuSeconds();
-  table->Touch();
-  out->plain.push_back((found - start) * 1e9 / kBatch);
-  out->touched.push_back((CpuSeconds() - start) * 1e9 / kBatch);
+void TakeTurn(const std::vector<std::vector<uint64_t>>& batches, Table* table, Lookup* out) {
+  for (const std::vector<uint64_t>& keys : batches) {
+    const double start = CpuSeconds();
+    table->FindOrCreate(keys);
+    const double found = CpuSeconds();
+    table->Touch();
+    out->plain.push_back((found - start) * 1e9 / kBatch);
+    out->touched.push_back((CpuSeconds() - start) * 1e9 / kBatch);
+  }
+}
+
+void PrintLookup(const char* who, double share, const Lookup& lookup) {
+  Print(who, fmt::format("find {:g}", share), Median(lookup.plain));
+  Print(who, fmt::format("touch {:g}", share), Median(lookup.touched));
 }
 
 void Main(uint64_t total) {
@@ -190,20 +198,20 @@ void Main(uint64_t total) {
   Grow(total, &of_rows);
   Grow(total, &of_positions);
   uint64_t fresh = total;
-  std::vector<uint64_t> keys(kBatch);
+  uint64_t seed = 0;
+  std::vector<std::vector<uint64_t>> batches(kLookups, std::vector<uint64_t>(kBatch));
   for (double share : kNewShares) {
     Lookup lookups[3];
-    for (int b = 0; b < kLookups; ++b, fresh += kBatch) {
-      FillBatch(total, share, static_cast<uint64_t>(b), fresh, &keys);
-      LookUp(keys, &ours, &lookups[0]);
-      LookUp(keys, &of_rows, &lookups[1]);
-      LookUp(keys, &of_positions, &lookups[2]);
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (std::vector<uint64_t>& keys : batches)
+        FillBatch(total, share, ++seed, std::exchange(fresh, fresh + kBatch), &keys);
+      TakeTurn(batches, &ours, &lookups[0]);
+      TakeTurn(batches, &of_rows, &lookups[1]);
+      TakeTurn(batches, &of_positions, &lookups[2]);
     }
-    const char* const names[] = {Ours::kName, MapOfRows::kName, MapOfPositions::kName};
-    for (int i = 0; i < 3; ++i) {
-      Print(names[i], fmt::format("find {:g}", share), Median(lookups[i].plain));
-      Print(names[i], fmt::format("touch {:g}", share), Median(lookups[i].touched));
-    }
+    PrintLookup(Ours::kName, share, lookups[0]);
+    PrintLookup(MapOfRows::kName, share, lookups[1]);
+    PrintLookup(MapOfPositions::kName, share, lookups[2]);
   }
   Print("machine", "line", 1e9 / MeasureLimits(1).lines);
 }
