@@ -43,7 +43,7 @@ class Ours {
 
   void FindOrCreate(const std::vector<uint64_t>& keys) { tier_.FindOrCreate(keys, positions_); }
   void Touch() {
-    constexpr size_t kAhead = 16;
+    constexpr size_t kAhead = 32;
     for (size_t i = 0; i < kBatch; ++i) {
       if (i + kAhead < kBatch) __builtin_prefetch(RowAt(positions_[i + kAhead]), 1);
       RowAt(positions_[i])->floats[0] += 1;

@@ -26,6 +26,14 @@ TEST(Workers, RunEachTaskOnceWhateverTheThreadCount) {
   }
 }
 
+TEST(Workers, MayComeTooLateForARound) {
+  Workers workers("test", 5);
+  std::atomic<int64_t> sum{0};
+  for (int64_t round = 1; round <= 5000; ++round)
+    workers.Run(2, [&](int64_t task, int) { sum += round * (task + 1); });
+  EXPECT_EQ(sum, 3 * 5000 * 5001 / 2);
+}
+
 TEST(Workers, RethrowATasksErrorAndStayUsable) {
   Workers workers("test", 3);
   std::atomic<int> ran{0};

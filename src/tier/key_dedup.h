@@ -15,6 +15,9 @@ class KeyDedup {
  public:
   static constexpr size_t kMaxKeys = size_t{1} << 31;
 
+  // `first_mark` is for tests of what happens when marks run out.
+  explicit KeyDedup(uint32_t first_mark = 1) : next_mark_(first_mark) {}
+
   // Writes the distinct keys, and the number of each key. Fewer than kMaxKeys.
   void Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct, Array<uint32_t>* numbers);
 
@@ -36,7 +39,7 @@ class KeyDedup {
   Array<Slot> slots_;        // a power of two
   int shift_ = 64;           // 64 - log2(slots)
   uint32_t first_mark_ = 1;  // of this batch
-  uint32_t next_mark_ = 1;   // of the next one
+  uint32_t next_mark_;       // of the next one
 };
 
 }  // namespace terrace
