@@ -167,28 +167,31 @@ void Grow(uint64_t total, Table* table) {
   Print(Table::kName, "bytes", table->BytesPerRow());
 }
 
-// ns a key of each batch, with rows touched or not.
-struct Lookup {
-  std::vector<double> plain;
-  std::vector<double> touched;
-};
+using Batches = std::vector<std::vector<uint64_t>>;
 
+// One side's times in one case: ns a key of each batch.
 template <typename Table>
-void TakeTurn(const std::vector<std::vector<uint64_t>>& batches, Table* table, Lookup* out) {
-  for (const std::vector<uint64_t>& keys : batches) {
-    const double start = CpuSeconds();
-    table->FindOrCreate(keys);
-    const double found = CpuSeconds();
-    table->Touch();
-    out->plain.push_back((found - start) * 1e9 / kBatch);
-    out->touched.push_back((CpuSeconds() - start) * 1e9 / kBatch);
-  }
-}
+class Lookups {
+ public:
+  Lookups(Table* table, std::string what, bool touch)
+      : table_(*table), what_(std::move(what)), touch_(touch) {}
+  ~Lookups() { Print(Table::kName, what_, Median(ns_)); }
 
-void PrintLookup(const char* who, double share, const Lookup& lookup) {
-  Print(who, fmt::format("find {:g}", share), Median(lookup.plain));
-  Print(who, fmt::format("touch {:g}", share), Median(lookup.touched));
-}
+  void TakeTurn(const Batches& batches) {
+    for (const std::vector<uint64_t>& keys : batches) {
+      const double start = CpuSeconds();
+      table_.FindOrCreate(keys);
+      if (touch_) table_.Touch();
+      ns_.push_back((CpuSeconds() - start) * 1e9 / kBatch);
+    }
+  }
+
+ private:
+  Table& table_;
+  const std::string what_;
+  const bool touch_;
+  std::vector<double> ns_;
+};
 
 void Main(uint64_t total) {
   Ours ours;
@@ -199,19 +202,21 @@ void Main(uint64_t total) {
   Grow(total, &of_positions);
   uint64_t fresh = total;
   uint64_t seed = 0;
-  std::vector<std::vector<uint64_t>> batches(kLookups, std::vector<uint64_t>(kBatch));
-  for (double share : kNewShares) {
-    Lookup lookups[3];
-    for (int turn = 0; turn < kTurns; ++turn) {
-      for (std::vector<uint64_t>& keys : batches)
-        FillBatch(total, share, ++seed, std::exchange(fresh, fresh + kBatch), &keys);
-      TakeTurn(batches, &ours, &lookups[0]);
-      TakeTurn(batches, &of_rows, &lookups[1]);
-      TakeTurn(batches, &of_positions, &lookups[2]);
+  Batches batches(kLookups, std::vector<uint64_t>(kBatch));
+  for (bool touch : {false, true}) {
+    for (double share : kNewShares) {
+      const std::string what = fmt::format("{} {:g}", touch ? "touch" : "find", share);
+      Lookups a(&ours, what, touch);
+      Lookups b(&of_rows, what, touch);
+      Lookups c(&of_positions, what, touch);
+      for (int turn = 0; turn < kTurns; ++turn) {
+        for (std::vector<uint64_t>& keys : batches)
+          FillBatch(total, share, ++seed, std::exchange(fresh, fresh + kBatch), &keys);
+        a.TakeTurn(batches);
+        b.TakeTurn(batches);
+        c.TakeTurn(batches);
+      }
     }
-    PrintLookup(Ours::kName, share, lookups[0]);
-    PrintLookup(MapOfRows::kName, share, lookups[1]);
-    PrintLookup(MapOfPositions::kName, share, lookups[2]);
   }
   Print("machine", "line", 1e9 / MeasureLimits(1).lines);
 }
