@@ -118,6 +118,27 @@ struct Gather {
   }
 };
 
+// The same for rows that are a linear weight alone.
+template <bool kScaled>
+void GatherLinear(const GatherArgs& a) {
+  const char* const base = reinterpret_cast<const char*>(a.arena.base);
+  const int64_t stride = a.arena.stride_bytes;
+  const uint32_t* const positions = a.positions;
+  const int64_t last_occurrence = int64_t{a.bag_offsets[a.last * a.slots]} - 1;
+  for (int64_t e = a.first; e < a.last; ++e) {
+    const int64_t end = a.bag_offsets[(e + 1) * a.slots];
+    float sum = a.linear[e - a.first];
+    for (int64_t o = a.bag_offsets[e * a.slots]; o < end; ++o) {
+      const int64_t ahead = o + kGatherAhead;
+      __builtin_prefetch(base +
+                         positions[ahead < last_occurrence ? ahead : last_occurrence] * stride);
+      const float weight = *reinterpret_cast<const float*>(base + positions[o] * stride);
+      sum += kScaled ? weight * a.scales[o] : weight;
+    }
+    a.linear[e - a.first] = sum;
+  }
+}
+
 // Division of a 32-bit number by one below 2^31: (n * ceil(2^63 / d)) >> 63 is exact.
 struct Divider {
   uint64_t factor;
@@ -277,10 +298,43 @@ struct RowGradient {
   }
 };
 
+// The same for rows that are a linear weight alone, in a batch of few slices.
+template <bool kScaled>
+void LinearGradient(const RowGradArgs& a) {
+  constexpr int kSlices = 8;
+  const Divider by_slots(a.slots);
+  const Divider by_slice(a.slice_examples * a.slots);
+  const auto term = [&](int64_t o) {
+    const float grad = a.linear_grad[by_slots(a.bags[o])];
+    return kScaled ? grad * a.scales[o] : grad;
+  };
+  for (int64_t r = a.first; r < a.last; ++r) {
+    if (a.prefetch.base != nullptr)
+      PrefetchLines(a.prefetch.base + a.prefetch.positions[r] * a.prefetch.stride_bytes,
+                    a.prefetch.row_bytes);
+    const int64_t begin = a.row_offsets[r];
+    const int64_t end = a.row_offsets[r + 1];
+    if (end - begin == 1) {  // as most rows
+      a.out[r - a.first] = term(begin);
+      continue;
+    }
+    float sums[kSlices];
+    for (float& sum : sums) sum = -0.0f;
+    for (int64_t o = begin; o < end; ++o) sums[by_slice(a.bags[o])] += term(o);
+    for (int step = 1; step < kSlices; step *= 2)
+      for (int s = 0; s < kSlices; s += 2 * step) sums[s] += sums[s + step];
+    a.out[r - a.first] = sums[0];
+  }
+}
+
 void GatherPool(const GatherArgs& args) {
+  if (args.arena.dim == 0 && args.linear != nullptr)
+    return args.scales != nullptr ? GatherLinear<true>(args) : GatherLinear<false>(args);
   Dispatch<Gather>(args.arena.dim, args.scales != nullptr, args);
 }
 void SumRowGradients(const RowGradArgs& args) {
+  if (args.dim == 0 && args.pooled_grad.rows <= 8 * args.slice_examples)
+    return args.scales != nullptr ? LinearGradient<true>(args) : LinearGradient<false>(args);
   Dispatch<RowGradient>(args.dim, args.scales != nullptr, args);
 }
 

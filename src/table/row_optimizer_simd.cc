@@ -180,6 +180,8 @@ void UpdateAll(const RowKernelArgs& args) {
 template <typename Optimizer>
 void Update(const RowKernelArgs& args) {
   switch (args.dim + args.linear) {
+    case 1:
+      return UpdateAll<Optimizer, 1>(args);
     case 8:
       return UpdateAll<Optimizer, 8>(args);
     case 9:
