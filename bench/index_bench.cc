@@ -32,7 +32,7 @@ constexpr int kTurns = 4;
 constexpr int kLookups = 10;  // a turn
 constexpr double kNewShares[] = {0, 0.01, 0.1};
 
-struct alignas(16) Row {
+struct Row {
   float floats[16];
 };
 static_assert(sizeof(Row) == 64);
@@ -62,7 +62,9 @@ class Ours {
     config.init = RowInit::kZero;
     return TableSchema::Make("bench", config, false, 1);
   }
-  Row* RowAt(uint32_t position) { return reinterpret_cast<Row*>(tier_.base()) + position; }
+  Row* RowAt(uint32_t position) {
+    return reinterpret_cast<Row*>(tier_.base() + position * tier_.schema().layout.stride);
+  }
 
   MemoryTier tier_{Schema()};
   std::vector<uint32_t> positions_ = std::vector<uint32_t>(kBatch);

@@ -10,7 +10,7 @@
 namespace terrace {
 namespace {
 
-constexpr int64_t kStrideBytes = 16;  // rows start on multiples of this
+constexpr int64_t kStrideBytes = 8;  // keys start on multiples of this
 
 int StateFloats(RowOptimizer optimizer, int dim, int linear) {
   switch (optimizer) {
@@ -100,7 +100,8 @@ TableSchema TableSchema::Make(const std::string& name, const TableConfig& config
         ErrorCode::kUsage,
         "tables." + name + ".dim is 0, but this model uses the rows' vectors; give it a dim");
   layout.state = StateFloats(config.optimizer, layout.dim, layout.linear);
-  layout.stride = (layout.payload_bytes() + kStrideBytes - 1) / kStrideBytes * kStrideBytes;
+  layout.stride = (RowLayout::kKeyBytes + layout.payload_bytes() + kStrideBytes - 1) /
+                  kStrideBytes * kStrideBytes;
   schema.init_seed = RandomBits(seed, HashBytes(name, 0));
   return schema;
 }
@@ -108,7 +109,7 @@ TableSchema TableSchema::Make(const std::string& name, const TableConfig& config
 void InitRow(const TableSchema& schema, uint64_t key, std::byte* row) {
   const RowLayout& layout = schema.layout;
   const TableConfig& config = schema.config;
-  std::memset(row, 0, static_cast<size_t>(layout.stride));
+  std::memset(row, 0, static_cast<size_t>(layout.payload_bytes()));
   auto* const weights = reinterpret_cast<float*>(row);
   float* const state = weights + layout.weights;
   const auto scale = static_cast<float>(config.init_scale);

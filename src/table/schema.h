@@ -32,13 +32,16 @@ struct TableConfig {
 };
 
 // Where the parts of a row are. A row is `weights` floats (dim of vector, then 0 or 1 of linear
-// weight), then `state` floats of the optimizer, padded to `stride` bytes.
+// weight), then `state` floats of the optimizer. In an arena a row stands behind its key, and the
+// next one begins `stride` bytes further on.
 struct RowLayout {
+  static constexpr int64_t kKeyBytes = 8;
+
   int dim = 0;
   int linear = 0;
   int weights = 0;  // dim + linear
   int state = 0;
-  int64_t stride = 0;  // bytes, a multiple of 16
+  int64_t stride = 0;  // bytes, a multiple of 8
 
   int64_t payload_bytes() const { return 4 * int64_t{weights + state}; }
 };

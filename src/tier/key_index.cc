@@ -25,10 +25,11 @@ struct KeyIndex::Probe {
   uint8_t tag;
 };
 
-KeyIndex::KeyIndex(const std::string& what)
-    : key_arena_(what + ": keys", kMaxPositions * int64_t{sizeof(uint64_t)}),
+KeyIndex::KeyIndex(const std::string& what, RowArena* rows, int64_t stride_bytes)
+    : rows_(*rows),
+      row_data_(rows->data()),
+      stride_(stride_bytes),
       chunk_arena_(what + ": index", kMaxPositions * 8),  // more than 64 bytes for 8.5 keys
-      keys_(reinterpret_cast<uint64_t*>(key_arena_.data())),
       used_chunks_(map_.chunks()) {
   chunk_arena_.Grow(static_cast<int64_t>(used_chunks_ * sizeof(KeyChunk)));
 }
@@ -71,7 +72,7 @@ uint32_t KeyIndex::Finish(uint64_t key, const Probe& probe) const {
   for (;;) {
     for (; match != 0; match &= match - 1) {
       const uint32_t position = chunk->positions[std::countr_zero(match)];
-      if (keys_[position] == key) return position;
+      if (*KeyAt(position) == key) return position;
     }
     if (chunk->passed == 0) return 0;
     ++chunk;
@@ -101,7 +102,7 @@ void KeyIndex::FindOrInsert(std::span<const uint64_t> keys, std::span<uint32_t> 
       uint32_t position = Finish(keys[begin + i], probes[i]);
       if (position == 0) {
         position = static_cast<uint32_t>(++size_);
-        keys_[position] = keys[begin + i];
+        *KeyAt(position) = keys[begin + i];
         Insert({probes[i].home, probes[i].tag, position});
       }
       positions[begin + i] = position;

@@ -1,11 +1,12 @@
 // A set of 64-bit keys, each with a position: 1, 2, 3 ... in the order they came.
 //
-// Costs 8 bytes a key in an array by position, and 64 bytes for each 8.5 keys in a hash table:
-// about 15.5 bytes a key, at every size. Calls take whole batches, so that the misses of one key
-// hide behind the work on others. Growth is spread evenly over insertions: there is no rehash.
+// The key of position p is the first eight bytes of row p of an arena, so who finds a row has it in
+// the cache. Beside them the index costs 64 bytes for each 8.5 keys: about 7.5 bytes a key, at
+// every size. Calls take whole batches, so that the misses of one key hide behind the work on
+// others. Growth is spread evenly over insertions: there is no rehash.
 //
 // The hash table is an array of chunks of one cache line. An entry is a position and a one-byte tag
-// from the key's hash; the key itself is compared in the array of keys. A key goes to its home
+// from the key's hash; the key itself is compared in its row. A key goes to its home
 // chunk (chunk_map.h) or, if that is full, to the next one with room.
 //
 // Threads: one, but for key() of positions handed out before. Throws Error when memory runs out or
@@ -26,12 +27,13 @@ namespace terrace {
 
 class KeyIndex {
  public:
-  // `what` names the owner in errors.
-  explicit KeyIndex(const std::string& what);
+  // `what` names the owner in errors. `rows` outlives the index, which makes it grow to hold row
+  // size() and writes the keys there; row 0 is no key's.
+  KeyIndex(const std::string& what, RowArena* rows, int64_t stride_bytes);
 
   int64_t size() const { return size_; }
-  uint64_t key(uint32_t position) const { return keys_[position]; }
-  int64_t bytes() const { return key_arena_.size() + chunk_arena_.size(); }
+  uint64_t key(uint32_t position) const { return *KeyAt(position); }
+  int64_t bytes() const { return chunk_arena_.size(); }
 
   // Position of each key, 0 where absent.
   void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
@@ -50,6 +52,9 @@ class KeyIndex {
     uint32_t position;
   };
 
+  uint64_t* KeyAt(uint32_t position) const {
+    return reinterpret_cast<uint64_t*>(row_data_ + position * stride_);
+  }
   KeyChunk* chunks() const { return reinterpret_cast<KeyChunk*>(chunk_arena_.data()); }
   // Starts the search of n <= kBlock keys; Finish ends it for one of them.
   void Prepare(const uint64_t* keys, int n, Probe* probes) const;
@@ -64,9 +69,10 @@ class KeyIndex {
   void MoveOn(uint64_t part, const ChunkMap& old);
   void TakeDisplaced(uint64_t home, const ChunkMap& old);
 
-  RowArena key_arena_;
+  RowArena& rows_;
+  std::byte* const row_data_;
+  const int64_t stride_;
   RowArena chunk_arena_;
-  uint64_t* const keys_;  // [position], in key_arena_; keys_[0] is unused
   ChunkMap map_;
   uint64_t used_chunks_ = 0;  // map_.chunks(), and what the last of them spilled into
   int64_t size_ = 0;
@@ -77,7 +83,7 @@ class KeyIndex {
 [[gnu::always_inline]] inline void KeyIndex::PrefetchKeys(const KeyChunk& chunk,
                                                           uint32_t entries) const {
   for (; entries != 0; entries &= entries - 1)
-    __builtin_prefetch(&keys_[chunk.positions[__builtin_ctz(entries)]]);
+    __builtin_prefetch(KeyAt(chunk.positions[__builtin_ctz(entries)]));
 }
 
 }  // namespace terrace

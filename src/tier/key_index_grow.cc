@@ -39,7 +39,7 @@ void KeyIndex::GrowTo(int64_t keys) {
                 fmt::format("a table holds at most {} keys; {} are needed. Split its slots over "
                             "several tables",
                             kMaxKeys, keys));
-  key_arena_.Grow((keys + 1) * static_cast<int64_t>(sizeof(uint64_t)));
+  rows_.Grow((keys + 1) * stride_);
   const auto wanted = static_cast<uint64_t>((keys * kFillChunks + kFillKeys - 1) / kFillKeys);
   if (wanted <= map_.chunks()) return;
   used_chunks_ = std::max(used_chunks_, wanted);
@@ -85,7 +85,7 @@ void KeyIndex::MoveOn(uint64_t part, const ChunkMap& old) {
   auto [goes, ask] = MovesOf(chunk, old.parts(), part);
   for (; ask != 0; ask &= ask - 1) {
     const int i = std::countr_zero(ask);
-    goes |= uint32_t{map_.Home(Hash(keys_[chunk.positions[i]])) != home} << i;
+    goes |= uint32_t{map_.Home(Hash(key(chunk.positions[i]))) != home} << i;
   }
   while (goes != 0) {  // from the last one: removing an entry moves later ones only
     const int i = std::bit_width(goes) - 1;
@@ -107,7 +107,7 @@ void KeyIndex::TakeDisplaced(uint64_t home, const ChunkMap& old) {
       const int i = std::bit_width(displaced) - 1;
       displaced ^= 1u << i;
       const uint32_t position = chunk.positions[i];
-      const uint64_t hash = Hash(keys_[position]);
+      const uint64_t hash = Hash(key(position));
       if (old.Home(hash) != home) continue;
       displaced_.push_back({map_.Home(hash), chunk.tags[i], position});
       chunk.Remove(i);

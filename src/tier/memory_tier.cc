@@ -10,17 +10,15 @@ MemoryTier::MemoryTier(const TableSchema& schema)
     : schema_(schema),
       arena_(fmt::format("table '{}': rows", schema.name),
              (int64_t{std::numeric_limits<uint32_t>::max()} + 1) * schema.layout.stride),
-      index_(fmt::format("table '{}'", schema.name)) {
+      index_(fmt::format("table '{}'", schema.name), &arena_, schema.layout.stride) {
   arena_.Grow(schema_.layout.stride);  // the default row
 }
 
 void MemoryTier::FindOrCreate(std::span<const uint64_t> keys, std::span<uint32_t> positions) {
   index_.FindOrInsert(keys, positions);
-  arena_.Grow((index_.size() + 1) * schema_.layout.stride);
   while (rows_ < index_.size()) {
     ++rows_;
-    InitRow(schema_, key(static_cast<uint32_t>(rows_)),
-            arena_.data() + rows_ * schema_.layout.stride);
+    InitRow(schema_, key(static_cast<uint32_t>(rows_)), base() + rows_ * schema_.layout.stride);
   }
 }
 

@@ -22,9 +22,10 @@ class MemoryTier {
 
   const TableSchema& schema() const { return schema_; }
   int64_t rows() const { return rows_; }  // without the default row
-  std::byte* base() { return arena_.data(); }
+  // Of row p, behind its key: base() + p * stride.
+  std::byte* base() { return arena_.data() + RowLayout::kKeyBytes; }
   const std::byte* row(uint32_t position) const {
-    return arena_.data() + position * schema_.layout.stride;
+    return arena_.data() + RowLayout::kKeyBytes + position * schema_.layout.stride;
   }
   uint64_t key(uint32_t position) const { return index_.key(position); }
 
@@ -33,8 +34,8 @@ class MemoryTier {
   // Position of each key, 0 where absent.
   void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
 
-  int64_t arena_bytes() const { return arena_.size(); }   // rows
-  int64_t index_bytes() const { return index_.bytes(); }  // index and keys
+  int64_t arena_bytes() const { return arena_.size(); }  // rows with their keys
+  int64_t index_bytes() const { return index_.bytes(); }
 
  private:
   const TableSchema schema_;

@@ -115,9 +115,15 @@ TEST(RowsDigest, SeesKeysWeightsStateAndName) {
     EXPECT_TRUE(add(tier)) << i;
   }
   // Padding is not part of a row's value.
-  ASSERT_LT(layout.payload_bytes(), layout.stride);
-  row[layout.weights + layout.state] = 1;
-  EXPECT_FALSE(add(tier));
+  TableConfig odd;
+  odd.dim = 3;
+  odd.optimizer = RowOptimizer::kSgd;
+  MemoryTier padded(TableSchema::Make("odd", odd, false, 1));
+  ASSERT_EQ(padded.schema().layout.stride, 24);
+  Create(padded, {1, 2});
+  EXPECT_TRUE(add(padded));
+  reinterpret_cast<float*>(padded.base() + 24)[3] = 1;
+  EXPECT_FALSE(add(padded));
 
   MemoryTier other(SmallSchema("item"));
   Create(other, {1, 2});
@@ -125,7 +131,8 @@ TEST(RowsDigest, SeesKeysWeightsStateAndName) {
   // Two rows that swap their values are not the same table.
   MemoryTier swapped(SmallSchema());
   Create(swapped, {1, 2});
-  std::swap_ranges(swapped.base() + layout.stride, swapped.base() + 2 * layout.stride,
+  std::swap_ranges(swapped.base() + layout.stride,
+                   swapped.base() + layout.stride + layout.payload_bytes(),
                    swapped.base() + 2 * layout.stride);
   EXPECT_TRUE(add(swapped));
 }
