@@ -23,7 +23,7 @@ def ours(shape, seconds=SECONDS, *sets):
 def peer(shape, mode, compiled, threads, seconds):
     argv = [PEER_PYTHON, ROOT / "bench/peers/deepfm_torch.py", "--shape", shape, "--mode", mode,
             "--threads", threads, "--seconds", seconds, "--batches", 12]
-    result = run_json(argv + (["--compile"] if compiled else []))[0]
+    result = run_json(argv + (["--compile"] if compiled else []), PYTHONWARNINGS="ignore")[0]
     say(f"  {shape:7} {result['mode']:15} {threads} thread{'s' if threads > 1 else ' '} "
         f"{result['mean']:10,.0f} examples/s")
     return result

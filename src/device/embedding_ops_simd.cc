@@ -6,8 +6,8 @@ namespace TERRACE_ISA {
 namespace {
 
 // Occurrences ahead whose memory is prefetched.
-constexpr int64_t kGatherAhead = 16;
-constexpr int64_t kGradAhead = 16;
+constexpr int64_t kGatherAhead = 64;
+constexpr int64_t kGradAhead = 64;
 constexpr int64_t kLine = 64;
 
 TERRACE_HD void PrefetchLines(const void* from, int64_t bytes) {

@@ -202,7 +202,8 @@ TEST(KeyIndex, CostsAtMostSixteenBytesAKey) {
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = RandomBits(1, n + i);
     FindOrInsert(index, keys);
     if (index.size() < 1'000'000) continue;
-    ASSERT_LE(index.bytes() + 8 * index.size(), 16 * index.size()) << index.size();
+    // With its key, which stands in the row. The last huge page may be partly unused.
+    ASSERT_LE(index.bytes() - (2 << 20) + 8 * index.size(), 16 * index.size()) << index.size();
   }
 }
 

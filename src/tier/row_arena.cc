@@ -19,7 +19,7 @@ constexpr int64_t kHugePage = 2 << 20;
 // Below kLarge the arena grows by small steps, so that it never has much more than it needs; above,
 // by huge pages.
 constexpr int64_t kSmallStep = 64 << 10;
-constexpr int64_t kLarge = 64 << 20;
+constexpr int64_t kLarge = 4 << 20;
 
 int64_t RoundUp(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 

@@ -41,8 +41,8 @@ TEST(RowArena, TakesLittleMoreThanAsked) {
   RowArena arena("test", 1 << 30);
   arena.Grow(1000);
   EXPECT_LE(arena.size(), 64 << 10);
-  arena.Grow((40 << 20) + 1);
-  EXPECT_LE(arena.size(), (40 << 20) + (64 << 10));
+  arena.Grow((3 << 20) + 1);
+  EXPECT_LE(arena.size(), (3 << 20) + (64 << 10));
   arena.Grow((400 << 20) + 1);
   EXPECT_LE(arena.size(), 402 << 20);
 }
