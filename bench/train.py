@@ -10,7 +10,7 @@ from report import PEER_PYTHON, PROGRAMS, ROOT, Case, publish, run_json, say
 
 SHAPES = ("criteo", "ads100", "ads500")
 TURNS = 3
-SECONDS = 5
+SECONDS = 4
 SCOUT_SECONDS = 1.5
 
 

@@ -7,6 +7,7 @@
 // run.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -43,8 +44,9 @@ struct WorkItem {
   std::vector<TablePlan> plans;
 };
 
-// Dedup costs at most half of what training does: enough threads to keep up with so many there.
-inline int DedupThreads(int train_threads) { return train_threads < 2 ? 1 : train_threads / 2; }
+// Dedup costs at most half of what training does, and about twice what planning does, which is one
+// thread's: so many keep up with both.
+inline int DedupThreads(int train_threads) { return std::clamp(train_threads / 2, 1, 3); }
 
 class Pipeline {
  public:

@@ -235,7 +235,7 @@ class TrainStage {
     } else if (busiest->name == "read") {
       report_.advice = "raise data.threads, or split the input into plain (uncompressed) files";
     } else if (busiest->name == "dedup") {
-      report_.advice = "raise train.threads: every second one brings a dedup thread";
+      report_.advice = "raise train.threads: up to 6, every second one brings a dedup thread";
     } else if (busiest->name == "plan") {
       report_.advice = "raise train.batch: planning cost falls with the share of repeated keys";
     }
