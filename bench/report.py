@@ -113,9 +113,8 @@ def markdown(cases):
 def plot(cases):
     """Horizontal bars: how many times the peer's speed, and the share of the limit."""
     shown = [c for c in cases if c["ratio"] is not None or c["limit_share"] is not None]
-    row, left, width = 26, 330, 460
-    most = max([c["ratio"] or 0 for c in shown] + [2])
-    scale = width / most
+    row, left, width, most = 22, 400, 460, 6
+    scale = width / most  # longer bars are cut
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 160}" '
              f'height="{row * len(shown) + 60}" font-family="sans-serif" font-size="13">',
              '<rect width="100%" height="100%" fill="white"/>',
@@ -125,10 +124,10 @@ def plot(cases):
         y = 34 + i * row
         parts.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{case["case"]}</text>')
         if case["ratio"] is not None:
-            parts.append(f'<rect x="{left}" y="{y}" width="{case["ratio"] * scale:.0f}" '
-                         f'height="{row - 8}" fill="#2a6f97"/>')
-            parts.append(f'<text x="{left + case["ratio"] * scale + 5:.0f}" y="{y + 14}">'
-                         f'{case["ratio"]:.1f}x</text>')
+            bar = min(case["ratio"], most) * scale
+            parts.append(f'<rect x="{left}" y="{y + 1}" width="{bar:.0f}" height="{row - 5}" '
+                         'fill="#2a6f97"/>')
+            parts.append(f'<text x="{left + bar + 5:.0f}" y="{y + 14}">{case["ratio"]:.2f}x</text>')
         if case["limit_share"] is not None:
             parts.append(f'<text x="{left + width + 150}" y="{y + 14}" text-anchor="end" '
                          f'fill="#b5651d">{case["limit_share"]:.0%} of limit</text>')
