@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of a clang build for a fixed number of inputs (FUZZ_RUNS).
+# Runs each fuzz target of a clang build for a number of inputs (FUZZ_RUNS), the same
+# ones each time unless FUZZ_SEED is another.
 set -euo pipefail
 build=$1
 found=0
@@ -7,6 +8,6 @@ for target in "$build"/tests/fuzz/*_fuzz; do
   [ -x "$target" ] || continue
   found=$((found + 1))
   echo "fuzz: $(basename "$target")"
-  "$target" -runs="${FUZZ_RUNS:-20000}" -max_total_time=120 -print_final_stats=0 -verbosity=0
+  "$target" -seed="${FUZZ_SEED:-1}" -runs="${FUZZ_RUNS:-20000}" -max_total_time=120 -print_final_stats=0 -verbosity=0
 done
 [ "$found" -gt 0 ] || { echo "fuzz: no targets in $build/tests/fuzz" >&2; exit 1; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +30,8 @@ class Input {
 
   // Reads more behind what is there. False at the end of the file.
   bool Fill() {
-    if (begin_ == end_) begin_ = end_ = 0;
+    if (begin_ > 0) std::memmove(buffer_.data(), data(), size());  // little or nothing
+    end_ -= std::exchange(begin_, 0);
     if (buffer_.size() < end_ + fill_bytes_) buffer_.resize(end_ + fill_bytes_);
     const size_t n = ReadFile(buffer_.data() + end_, fill_bytes_);
     end_ += n;
@@ -150,6 +152,7 @@ class ZstdSource : public CompressedSource {
   size_t Read(void* to, size_t size) override {
     ZSTD_outBuffer out{to, size, 0};
     while (out.pos == 0) {
+      if (!in_frame_) ReadFrameSize();
       // With input used up the decoder may still hold output of a frame in progress.
       if (input_.size() == 0 && !input_.Fill() && !pending_output_) {
         if (in_frame_) Fail("cut short");
@@ -161,15 +164,32 @@ class ZstdSource : public CompressedSource {
       input_.Skip(in.pos);
       in_frame_ = result != 0;
       pending_output_ = in_frame_ && out.pos == out.size;
+      frame_produced_ += out.pos;
+      // The decoder itself checks this only where it sees a frame whole.
+      if (!in_frame_ && frame_size_ != ZSTD_CONTENTSIZE_UNKNOWN && frame_size_ != frame_produced_)
+        Fail("corrupt (a frame is not as long as its header says)");
     }
     produced_ += static_cast<int64_t>(out.pos);
     return out.pos;
   }
 
  private:
+  // Between frames: what the next one's header says of its length.
+  void ReadFrameSize() {
+    constexpr size_t kLongestHeader = 18;
+    while (input_.size() < kLongestHeader && input_.Fill()) {
+    }
+    frame_produced_ = 0;
+    frame_size_ = ZSTD_getFrameContentSize(input_.data(), input_.size());
+    // What is no header at all the decoder explains better.
+    if (frame_size_ == ZSTD_CONTENTSIZE_ERROR) frame_size_ = ZSTD_CONTENTSIZE_UNKNOWN;
+  }
+
   ZSTD_DStream* const stream_;
   bool in_frame_ = false;
   bool pending_output_ = false;
+  uint64_t frame_size_ = ZSTD_CONTENTSIZE_UNKNOWN;
+  uint64_t frame_produced_ = 0;
 };
 
 bool StartsWith(const Input& input, std::string_view magic) {

@@ -134,6 +134,18 @@ TEST(ZstdSource, SkippableFramesAreSkipped) {
   EXPECT_EQ(ReadBytes(env, "f"), "text");
 }
 
+TEST(ZstdSource, NoticesAFrameThatIsShorterThanItsHeaderSays) {
+  MemoryEnv env;
+  // One segment of 31,488 bytes, says the header; then an empty block, the last one.
+  env.files["f"] = std::string("\x28\xb5\x2f\xfd\x61\0\0z\5\0\0", 11);
+  for (const size_t read_size : {1, 100, 100'000}) {
+    int64_t consumed = 0;
+    const auto source = OpenBytes(env, "f", &consumed);
+    std::string buffer(read_size, '\0');
+    EXPECT_THROW(source->Read(buffer.data(), buffer.size()), Error) << read_size;
+  }
+}
+
 TEST(PlainSource, AShortFileIsNotTakenForACompressedOne) {
   MemoryEnv env;
   env.files["f"] = "\x28\xb5";
