@@ -49,9 +49,10 @@ def short(x):
     """Three significant digits, with k or M."""
     if x is None:
         return "-"
-    for size, suffix in ((1e6, " M"), (1e3, " k")):
-        if abs(x) >= 1.5 * size:
-            return f"{x / size:.3g}{suffix}"
+    if abs(x) >= 1e6:
+        return f"{x / 1e6:.3g} M"
+    if abs(x) >= 1e4:
+        return f"{x / 1e3:.3g} k"
     return f"{x:.3g}" if abs(x) < 1000 else f"{x:.0f}"
 
 
