@@ -114,7 +114,7 @@ def markdown(cases):
 def plot(cases):
     """Horizontal bars: how many times the peer's speed, and the share of the limit."""
     shown = [c for c in cases if c["ratio"] is not None or c["limit_share"] is not None]
-    row, left, width, most = 22, 400, 460, 6
+    row, left, width, most = 22, 470, 460, 6
     scale = width / most  # longer bars are cut
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 160}" '
              f'height="{row * len(shown) + 60}" font-family="sans-serif" font-size="13">',
@@ -145,7 +145,8 @@ def main():
     parser.add_argument("--docs", action="store_true", help="write docs/performance.{md,svg} too")
     args = parser.parse_args()
     cases = []
-    for path in sorted(OUT.glob("*.json")):
+    order = ("train", "lr", "parse", "index")
+    for path in sorted(OUT.glob("*.json"), key=lambda p: (order + (p.stem,)).index(p.stem)):
         cases += json.loads(path.read_text())
     if not cases:
         sys.exit("no results in build/bench; run `make bench` first")
