@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/page_io.h"
+
 namespace terrace {
 
 // Bytes in order, from a file, a pipe or standard input.
@@ -29,6 +31,17 @@ class WritableFile {
   virtual void Close() = 0;
 };
 
+// Held by one process; free again when the object or the process ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+enum class PageMode {
+  kRead,    // an existing file
+  kCreate,  // a new file, for reading and writing; an existing one is emptied
+};
+
 class Env {
  public:
   virtual ~Env() = default;
@@ -42,6 +55,21 @@ class Env {
   virtual int64_t FileSize(const std::string& path) = 0;  // -1 where unknown (a pipe)
   // Paths that match a shell pattern, sorted; a path without wildcards is returned as it is.
   virtual std::vector<std::string> Glob(const std::string& pattern) = 0;
+
+  // `direct` asks for IO past the page cache; where the file system has none, it is buffered.
+  virtual std::unique_ptr<PageFile> OpenPages(const std::string& path, PageMode mode,
+                                              bool direct) = 0;
+  virtual std::unique_ptr<BatchReader> NewBatchReader(const BatchReaderOptions& options) = 0;
+  // With its parents; one that exists is fine.
+  virtual void MakeDirectory(const std::string& path) = 0;
+  // Names in the directory, sorted, without "." and "..".
+  virtual std::vector<std::string> List(const std::string& path) = 0;
+  // Makes created, renamed and removed names in the directory durable.
+  virtual void SyncDirectory(const std::string& path) = 0;
+  // A second name for the same file; copies and syncs it where the file system has no hard links.
+  virtual void Link(const std::string& from, const std::string& to) = 0;
+  // Throws Error(kIo) when another process, or another object of this one, holds it.
+  virtual std::unique_ptr<FileLock> Lock(const std::string& path) = 0;
 };
 
 // The operating system's files.

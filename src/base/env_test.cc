@@ -59,5 +59,85 @@ TEST_F(EnvTest, ErrorsNamePathAndReason) {
   EXPECT_THROW(env_.OpenForWrite(dir_ + "/no/such/dir"), Error);
 }
 
+TEST_F(EnvTest, MakesAndListsDirectories) {
+  env_.MakeDirectory(dir_ + "/a/b/c");
+  env_.MakeDirectory(dir_ + "/a/b/c");
+  WriteFileAtomically(env_, dir_ + "/a/z", "");
+  EXPECT_THAT(env_.List(dir_ + "/a"), ::testing::ElementsAre("b", "z"));
+  EXPECT_THAT(env_.List(dir_ + "/a/b/c"), ::testing::IsEmpty());
+  env_.SyncDirectory(dir_ + "/a");
+  EXPECT_THROW(env_.MakeDirectory(dir_ + "/a/z"), Error);
+  EXPECT_THROW(env_.List(dir_ + "/absent"), Error);
+  EXPECT_THROW(env_.SyncDirectory(dir_ + "/absent"), Error);
+}
+
+TEST_F(EnvTest, LinkIsASecondNameForTheFile) {
+  WriteFileAtomically(env_, dir_ + "/a", "bytes");
+  env_.Link(dir_ + "/a", dir_ + "/b");
+  EXPECT_TRUE(std::filesystem::equivalent(dir_ + "/a", dir_ + "/b"));
+  EXPECT_THROW(env_.Link(dir_ + "/a", dir_ + "/b"), Error);
+  EXPECT_THROW(env_.Link(dir_ + "/absent", dir_ + "/c"), Error);
+  env_.Remove(dir_ + "/a");
+  EXPECT_EQ(ReadWholeFile(env_, dir_ + "/b"), "bytes");
+}
+
+TEST_F(EnvTest, LinkToAnotherFileSystemCopies) {
+  std::string shared = "/dev/shm/terrace_env_XXXXXX";
+  if (mkdtemp(shared.data()) == nullptr) GTEST_SKIP() << "no second file system";
+  const std::string contents(3 << 20, 'x');
+  WriteFileAtomically(env_, dir_ + "/a", contents);
+  env_.Link(dir_ + "/a", shared + "/a");
+  EXPECT_EQ(ReadWholeFile(env_, shared + "/a"), contents);
+  EXPECT_THROW(env_.Link(dir_ + "/a", shared + "/a"), Error);
+  std::filesystem::remove_all(shared);
+}
+
+TEST_F(EnvTest, LockIsHeldByOneObject) {
+  std::unique_ptr<FileLock> lock = env_.Lock(dir_ + "/LOCK");
+  try {
+    env_.Lock(dir_ + "/LOCK");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kIo);
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("another process has it open"));
+  }
+  lock.reset();
+  env_.Lock(dir_ + "/LOCK");
+}
+
+TEST_F(EnvTest, PageFilesAreReadAndWrittenAtOffsets) {
+  for (const bool direct : {false, true}) {
+    const std::string path = dir_ + "/pages";
+    alignas(kPageAlign) static std::byte page[kPageAlign], got[kPageAlign];
+    {
+      const auto file = env_.OpenPages(path, PageMode::kCreate, direct);
+      EXPECT_EQ(file->Size(), 0u);
+      page[5] = std::byte{42};
+      file->Write(2 * kPageAlign, page, kPageAlign);
+      EXPECT_EQ(file->Size(), 3 * kPageAlign);
+      file->Read(2 * kPageAlign, got, kPageAlign);
+      EXPECT_EQ(got[5], std::byte{42});
+      file->Sync();
+    }
+    const auto file = env_.OpenPages(path, PageMode::kRead, direct);
+    file->Read(0, got, kPageAlign);
+    EXPECT_EQ(got[5], std::byte{0});
+    EXPECT_THROW(file->Write(0, page, kPageAlign), Error);
+    try {
+      file->Read(3 * kPageAlign, got, kPageAlign);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(),
+                  ::testing::HasSubstr("read 4096 bytes at 12288: the file ends at 12288"));
+    }
+    const auto again = env_.OpenPages(path, PageMode::kCreate, direct);
+    EXPECT_EQ(again->Size(), 0u);
+    again->Truncate(kPageAlign);
+    EXPECT_EQ(again->Size(), kPageAlign);
+  }
+  EXPECT_THROW(env_.OpenPages(dir_ + "/absent", PageMode::kRead, true), Error);
+  EXPECT_THROW(env_.OpenPages(dir_ + "/no/dir", PageMode::kCreate, true), Error);
+}
+
 }  // namespace
 }  // namespace terrace

@@ -49,6 +49,25 @@ class MemoryEnv : public Env {
     return paths;
   }
 
+  // There are no directories: a path is just a name. Pages, readers and locks are the real Env's.
+  void MakeDirectory(const std::string&) override {}
+  void SyncDirectory(const std::string&) override {}
+  std::vector<std::string> List(const std::string& path) override {
+    std::vector<std::string> names;
+    for (const std::string& found : Glob(path + "/*"))
+      names.push_back(found.substr(path.size() + 1));
+    return names;
+  }
+  void Link(const std::string& from, const std::string& to) override { files[to] = Find(from); }
+  std::unique_ptr<PageFile> OpenPages(const std::string& path, PageMode mode,
+                                      bool direct) override {
+    return PosixEnv().OpenPages(path, mode, direct);
+  }
+  std::unique_ptr<BatchReader> NewBatchReader(const BatchReaderOptions& options) override {
+    return PosixEnv().NewBatchReader(options);
+  }
+  std::unique_ptr<FileLock> Lock(const std::string& path) override { return PosixEnv().Lock(path); }
+
  private:
   class Reader : public SequentialFile {
    public:
