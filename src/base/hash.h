@@ -32,4 +32,14 @@ constexpr uint64_t Mix64(uint64_t x) {
   return x;
 }
 
+// The inverse: Unmix64(Mix64(x)) == x.
+constexpr uint64_t Unmix64(uint64_t x) {
+  x ^= x >> 31 ^ x >> 62;
+  x *= 0x319642b2d24d8ec3ULL;
+  x ^= x >> 27 ^ x >> 54;
+  x *= 0x96de1b173f119089ULL;
+  x ^= x >> 30 ^ x >> 60;
+  return x;
+}
+
 }  // namespace terrace

@@ -1,0 +1,82 @@
+// A partition's base: an immutable file of full pages sorted by mix, with its fences and filter.
+//
+// The file is data pages, then the fences (the first mix of each page) and the filter, then one
+// page that describes it all. BaseWriter writes one; BaseFile holds one open. A BaseFile is
+// immutable: any thread may read.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/env.h"
+#include "tier/disk_page.h"
+#include "tier/key_filter.h"
+#include "tier/page_writer.h"
+
+namespace terrace {
+
+struct BaseHeader {
+  uint64_t number = 0;
+  int64_t pages = 0, rows = 0;
+  int64_t filter_words = 0;
+};
+
+class BaseFile {
+ public:
+  // Throws Error(kCorruption) if the file is not what the header and the layout say, `header` being
+  // from the manifest (filter_words is found in the file). Without `with_filter` it is not loaded.
+  static std::shared_ptr<BaseFile> Open(Env& env, const std::string& path, bool direct,
+                                        const PageLayout& layout, const BaseHeader& header,
+                                        bool with_filter);
+
+  PageFile* file() const { return file_.get(); }
+  uint64_t number() const { return header_.number; }
+  int64_t pages() const { return header_.pages; }
+  int64_t rows() const { return header_.rows; }
+  const KeyFilter& filter() const { return filter_; }
+  std::span<const uint64_t> fences() const { return fences_; }
+  int64_t file_bytes() const { return file_bytes_; }
+
+  // The page that would hold `mix`; pages before `hint` are not looked at, so that a sorted batch
+  // walks along. `mix` lies in or behind page `hint`.
+  int64_t PageOf(uint64_t mix, int64_t hint) const;
+
+  // Not durable until synced; a second call does nothing. For one thread at a time.
+  void Sync();
+
+ private:
+  friend class BaseWriter;
+  BaseFile() = default;
+
+  BaseHeader header_;
+  std::unique_ptr<PageFile> file_;
+  Array<uint64_t> fences_;
+  KeyFilter filter_;
+  int64_t file_bytes_ = 0;
+  bool synced_ = false;
+};
+
+// Writes a base from rows in the order of their mix. What is not finished is removed.
+class BaseWriter {
+ public:
+  BaseWriter(Env& env, const std::string& path, bool direct, const PageLayout& layout,
+             uint64_t number, int64_t max_rows, double filter_bits)
+      : layout_(layout),
+        pages_(env, path, direct, layout, number, max_rows),
+        filter_(static_cast<size_t>(max_rows), filter_bits) {}
+
+  void Add(uint64_t mix, const std::byte* row) {
+    pages_.Add(mix, row);
+    filter_.Add(mix);
+  }
+  // The finished base, or null if there were no rows.
+  std::shared_ptr<BaseFile> Finish();
+
+ private:
+  const PageLayout& layout_;
+  PageWriter pages_;
+  KeyFilter filter_;
+};
+
+}  // namespace terrace

@@ -1,0 +1,91 @@
+#include "tier/disk_budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace terrace {
+namespace {
+
+constexpr size_t kBatchKeyBytes = 64;      // of a lookup: the key sorted, its request, its read
+constexpr size_t kMergeFixed = 3 << 20;    // read and write buffers of a merge
+constexpr double kIndexEntryBytes = 13.5;  // 11 bytes a slot, slots 73 to 87 % full
+constexpr double kLeastShare = 0.01;
+constexpr size_t kLeastIndex = 64 << 10;
+
+template <typename T>
+std::string Size(T bytes) {
+  return ShortBytes(static_cast<double>(bytes));
+}
+
+}  // namespace
+
+DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
+    : memory_bytes(options.memory_bytes), index_bytes(options.index_bytes) {
+  const size_t page = layout.page_bytes;
+  const size_t partitions = static_cast<size_t>(layout.partitions());
+  reader.engine = options.io;
+  reader.max_read = std::max<size_t>(page, 32 << 10);
+  while (reader.depth > 16 && reader.depth * reader.max_read > memory_bytes / 16) reader.depth /= 2;
+  if (reader.depth * reader.max_read > memory_bytes / 16) reader.max_read = page;
+  const size_t reader_bytes = static_cast<size_t>(reader.depth) * reader.max_read;
+  readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1, 2));
+  const size_t pages = std::clamp<size_t>(memory_bytes / 32 / partitions / page, 1,
+                                          std::max<size_t>(1, (256 << 10) / page));
+  buffer_rows = pages * layout.rows_per_page;
+  merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
+  batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,
+                                  4096, 8 << 20);
+  buffers = static_cast<size_t>(readers) * (reader_bytes + batch_keys * kBatchKeyBytes) +
+            partitions * pages * page + merge_bytes + kMergeFixed;
+  const size_t least = buffers + partitions * 400 + kLeastIndex;
+  if (memory_bytes < least)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("a disk tier with {} partitions and {}-byte pages needs at least {} of "
+                            "memory, its budget is {}: raise the budget or use fewer partitions",
+                            partitions, page, Size(least), Size(memory_bytes)));
+}
+
+int64_t DiskBudget::IndexLimit(int64_t fence_bytes, int64_t filter_bytes, int partitions) const {
+  if (index_bytes > 0) return static_cast<int64_t>(index_bytes);
+  // A merge builds the fences and the filter of one partition anew.
+  const int64_t merging = (fence_bytes + filter_bytes) / partitions * 3 / 2;
+  return static_cast<int64_t>(memory_bytes) - static_cast<int64_t>(buffers) - fence_bytes -
+         filter_bytes - merging;
+}
+
+double DiskBudget::FilterBits(int64_t rows) const {
+  const double bits = 8.0 / 7 * static_cast<double>(memory_bytes - buffers) /
+                      static_cast<double>(std::max<int64_t>(rows, 1));
+  return bits < 5 ? 0 : std::min(bits, 10.0);
+}
+
+void DiskBudget::CheckRows(const std::string& dir, int64_t rows, int64_t fence_bytes,
+                           int64_t filter_bytes, const PageLayout& layout) const {
+  const auto index = [&](double share) {
+    return static_cast<int64_t>(share * kIndexEntryBytes * static_cast<double>(rows));
+  };
+  if (IndexLimit(fence_bytes, filter_bytes, layout.partitions()) >= index(kLeastShare)) return;
+  const int64_t other = static_cast<int64_t>(buffers) + fence_bytes + filter_bytes;
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("{}: a memory budget of {} is too small for {} rows of {} bytes: buffers take "
+                  "{}, fences and filters {}, and the index of the logs {} at the least; raise the "
+                  "budget to {}, or to {} to write less in merges",
+                  dir, Size(memory_bytes), rows, layout.row_bytes, Size(buffers),
+                  Size(fence_bytes + filter_bytes), Size(index(kLeastShare)),
+                  Size(other + index(kLeastShare) * 5 / 4), Size(other + index(0.2))));
+}
+
+void DiskBudget::FailIndex(const std::string& dir, int64_t bytes, int64_t limit) const {
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{}: the index of the logs takes {}, a memory budget of {} leaves {} for "
+                          "it: raise the budget to {}",
+                          dir, Size(bytes), Size(memory_bytes), Size(std::max<int64_t>(limit, 0)),
+                          Size(static_cast<int64_t>(memory_bytes) + bytes - limit)));
+}
+
+}  // namespace terrace

@@ -1,0 +1,296 @@
+#include "tier/disk_merger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/workers.h"
+
+namespace terrace {
+namespace {
+
+constexpr int64_t kIndexBytes = 13;  // a key, about
+// Pages used over pages of live rows: merges begin, and are to be done before.
+constexpr double kSpaceDue = 1.7, kSpaceLimit = 1.9;
+constexpr int64_t kSlackPages = 4;  // a partition of few rows may be mostly garbage
+constexpr int64_t kMaxLogs = 8;
+constexpr int64_t kRetryRows = 1 << 20;
+
+}  // namespace
+
+DiskMerger::DiskMerger(DiskContext* context,
+                       const std::vector<std::unique_ptr<DiskPartition>>* partitions,
+                       const DiskBudget& budget, bool sync, bool background, Retire retire)
+    : context_(*context),
+      partitions_(*partitions),
+      budget_(budget),
+      sync_(sync),
+      background_(background),
+      retire_(std::move(retire)),
+      forced_(partitions->size()) {
+  if (background_) thread_ = std::jthread([this] { Loop(); });
+}
+
+DiskMerger::~DiskMerger() { Stop(); }
+
+void DiskMerger::Stop() {
+  MutexLock lock(&mu_);
+  stop_ = true;
+  work_.NotifyAll();
+  changed_.NotifyAll();
+}
+
+int64_t DiskMerger::IndexLimit() const {
+  return budget_.IndexLimit(context_.fence_bytes, context_.filter_bytes,
+                            context_.layout.partitions());
+}
+
+void DiskMerger::Advance(int64_t rows) {
+  MutexLock lock(&mu_);
+  rows_ += rows;
+  if (background_) work_.NotifyOne();
+}
+
+bool DiskMerger::PickForIndex(const std::vector<PartitionStats>& all, Job* job) const {
+  const int64_t index = context_.index_bytes, limit = IndexLimit();
+  if (8 * index <= 7 * limit) return false;
+  double best = 0;
+  for (size_t p = 0; p < all.size(); ++p) {
+    const double gain = static_cast<double>(all[p].log_keys) /
+                        static_cast<double>(context_.layout.PagesFor(all[p].rows_max()) + 1);
+    if (gain <= best) continue;
+    best = gain;
+    // Half of what is left, so that the next merge has room too.
+    *job = {static_cast<int>(p), false, (limit - index) / kIndexBytes / 2};
+  }
+  return best > 0;
+}
+
+bool DiskMerger::PickForSpace(const std::vector<PartitionStats>& all, Job* job) const {
+  const PageLayout& layout = context_.layout;
+  int64_t used = 0, live = 0;  // pages
+  for (const PartitionStats& s : all) {
+    used += s.base_pages + s.log_pages;
+    live += layout.PagesFor(s.rows_min()) + kSlackPages;
+  }
+  if (used <= static_cast<int64_t>(kSpaceDue * static_cast<double>(live))) return false;
+  const double left = kSpaceLimit * static_cast<double>(live) - static_cast<double>(used);
+  const int64_t paced_rows =
+      static_cast<int64_t>(left * static_cast<double>(layout.rows_per_page) / 2);
+  double best = 0;
+  for (size_t p = 0; p < all.size(); ++p) {
+    const PartitionStats& s = all[p];
+    const int64_t merged = layout.PagesFor(s.rows_max()), logs = layout.PagesFor(s.log_keys);
+    const auto consider = [&](bool logs_alone, int64_t freed, int64_t written) {
+      const double gain = static_cast<double>(freed) / static_cast<double>(written + 1);
+      if (gain <= best) return;
+      best = gain;
+      *job = {static_cast<int>(p), logs_alone, paced_rows};
+    };
+    // rows_max counts a key of both base and logs twice; what is freed is at least this.
+    consider(false, s.base_pages + s.log_pages - std::min(merged, s.base_pages + logs), merged);
+    consider(true, s.log_pages - logs, logs);
+  }
+  return best > 0;
+}
+
+bool DiskMerger::PickJob(Job* job) {
+  std::vector<PartitionStats> all;
+  total_rows_ = 0;
+  for (const auto& partition : partitions_) {
+    all.push_back(partition->stats());
+    total_rows_ += all.back().rows_max();
+  }
+  if (PickForIndex(all, job) || PickForSpace(all, job)) return true;
+  for (size_t p = 0; p < all.size(); ++p) {
+    const PartitionStats& s = all[p];
+    if (s.log_keys == 0) forced_[p] = false;
+    const bool many = s.logs > kMaxLogs || s.log_pages > LogPlace::kMaxNumber / 2;
+    if (!forced_[p] && !many) continue;
+    *job = {static_cast<int>(p), !forced_[p] && 4 * s.log_keys < s.base_rows, 1};
+    return true;
+  }
+  return false;
+}
+
+void DiskMerger::Loop() {
+  NameThisThread("disk-merge");
+  for (;;) {
+    {
+      MutexLock lock(&mu_);
+      Job job;
+      while (!stop_ && (rows_ < retry_at_ || !PickJob(&job))) {
+        changed_.NotifyAll();
+        work_.Wait(&mu_);
+      }
+      if (stop_) return;
+    }
+    RunOne();
+  }
+}
+
+bool DiskMerger::RunOne() {
+  Job job;
+  {
+    MutexLock lock(&mu_);
+    while (running_) changed_.Wait(&mu_);
+    if (stop_ || !PickJob(&job)) return false;
+    running_ = true;
+  }
+  std::exception_ptr failure;
+  std::string text;
+  try {
+    RunJob(job);
+  } catch (const Stopped&) {
+  } catch (const std::exception& e) {
+    failure = std::current_exception();
+    text = e.what();
+  }
+  MutexLock lock(&mu_);
+  running_ = false;
+  failure_ = failure;
+  failure_text_ = text;
+  retry_at_ = failure ? rows_ + kRetryRows : 0;
+  if (!failure && !job.logs_alone) forced_[static_cast<size_t>(job.partition)] = false;
+  changed_.NotifyAll();
+  return true;
+}
+
+void DiskMerger::RunJob(const Job& job) {
+  DiskPartition& partition = *partitions_[static_cast<size_t>(job.partition)];
+  const DiskPartition::Frozen frozen = partition.Freeze();
+  int64_t start_rows;
+  {
+    MutexLock lock(&mu_);
+    start_rows = rows_;
+  }
+  const int64_t total = frozen.sources.base_pages() + frozen.sources.log_pages();
+  int64_t done = 0;
+  const ReadProgress progress = [&](int64_t pages) {
+    done += pages;
+    bytes_read_ += pages * static_cast<int64_t>(context_.layout.page_bytes);
+    Pace(job, start_rows, done, total);
+  };
+  if (job.logs_alone)
+    RewriteLogs(partition, frozen, progress);
+  else
+    MergeIntoBase(partition, frozen, progress);
+}
+
+void DiskMerger::Pace(const Job& job, int64_t start_rows, int64_t done, int64_t total) {
+  MutexLock lock(&mu_);
+  for (;;) {
+    if (stop_) throw Stopped();
+    if (waiting_ > 0 || !background_) return;
+    const double share = static_cast<double>(rows_ - start_rows + 1) /
+                         static_cast<double>(std::max<int64_t>(job.paced_rows, 1));
+    if (static_cast<double>(std::min(done, total)) <= share * static_cast<double>(total)) return;
+    work_.Wait(&mu_);
+  }
+}
+
+void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Frozen& frozen,
+                               const ReadProgress& progress) {
+  const int64_t base_rows = frozen.sources.base == nullptr ? 0 : frozen.sources.base->rows();
+  int64_t store_rows;
+  {
+    MutexLock lock(&mu_);
+    store_rows = total_rows_;
+  }
+  const uint64_t number = context_.next_file++;
+  BaseWriter writer(context_.env, BasePath(context_.dir, number), context_.direct, context_.layout,
+                    number, base_rows + frozen.keys, budget_.FilterBits(store_rows));
+  SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, progress);
+  while (rows.Next())
+    if (rows.row() != nullptr) writer.Add(rows.mix(), rows.row());
+  std::shared_ptr<BaseFile> base = writer.Finish();
+  if (base != nullptr) {
+    if (sync_) base->Sync();
+    bytes_written_ += base->file_bytes();
+  }
+  retire_(partition.InstallBase(frozen, std::move(base)));
+  ++merges_;
+}
+
+void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Frozen& frozen,
+                             const ReadProgress& progress) {
+  const uint64_t number = context_.next_file++;
+  PageWriter writer(context_.env, LogPath(context_.dir, number), context_.direct, context_.layout,
+                    number, frozen.keys);
+  RowSources sources = frozen.sources;
+  sources.base = nullptr;
+  SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, progress);
+  while (rows.Next()) writer.Add(rows.mix(), rows.row());
+  writer.Flush();
+  auto log = std::make_shared<LogFile>();
+  log->number = number;
+  log->pages = writer.pages();
+  log->entries = writer.entries();
+  log->file = writer.Keep();
+  bytes_written_ += log->pages * static_cast<int64_t>(context_.layout.page_bytes);
+  retire_(partition.InstallLog(frozen, std::move(log), writer.fences()));
+  ++log_rewrites_;
+}
+
+void DiskMerger::WaitForRoomSlow() {
+  {
+    MutexLock lock(&mu_);
+    budget_.CheckRows(context_.dir, total_rows_, context_.fence_bytes, context_.filter_bytes,
+                      context_.layout);
+  }
+  const auto full = [this] { return context_.index_bytes >= IndexLimit(); };
+  const auto no_help = [this] {
+    budget_.FailIndex(context_.dir, context_.index_bytes, IndexLimit());
+  };
+  if (!background_) {
+    while (full()) {
+      if (!RunOne()) no_help();
+      MutexLock lock(&mu_);
+      if (failure_) std::rethrow_exception(failure_);
+    }
+    return;
+  }
+  MutexLock lock(&mu_);
+  ++waiting_;
+  retry_at_ = 0;
+  failure_ = nullptr;
+  work_.NotifyOne();
+  Job job;
+  while (full() && !failure_ && !stop_ && (running_ || PickJob(&job))) changed_.Wait(&mu_);
+  --waiting_;
+  if (failure_) std::rethrow_exception(failure_);
+  if (full() && !stop_) no_help();
+}
+
+void DiskMerger::Settle(bool everything) {
+  MutexLock lock(&mu_);
+  ++waiting_;
+  retry_at_ = 0;
+  failure_ = nullptr;
+  if (everything) std::fill(forced_.begin(), forced_.end(), true);
+  Job job;
+  while (!failure_ && !stop_ && (running_ || PickJob(&job))) {
+    if (background_) {
+      work_.NotifyOne();
+      changed_.Wait(&mu_);
+    } else {
+      mu_.Unlock();
+      RunOne();
+      mu_.Lock();
+    }
+  }
+  --waiting_;
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void DiskMerger::AddTo(DiskStats* stats) const {
+  stats->merges = merges_;
+  stats->log_rewrites = log_rewrites_;
+  stats->merge_bytes_read = bytes_read_;
+  stats->merge_bytes_written = bytes_written_;
+  MutexLock lock(&mu_);
+  stats->merge_failure = failure_text_;
+}
+
+}  // namespace terrace

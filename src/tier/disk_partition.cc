@@ -1,0 +1,350 @@
+#include "tier/disk_partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace terrace {
+
+DiskPartition::DiskPartition(DiskContext* context, int number)
+    : context_(*context),
+      layout_(context->layout),
+      number_(number),
+      index_(context->layout.partition_bits) {
+  MutexLock lock(&mu_);
+  CountIndex();
+}
+
+DiskPartition::~DiskPartition() = default;
+
+void DiskPartition::CountIndex() {
+  const int64_t bytes = static_cast<int64_t>(index_.bytes());
+  if (bytes == counted_bytes_) return;
+  context_.index_bytes += bytes - counted_bytes_;
+  counted_bytes_ = bytes;
+}
+
+bool DiskPartition::InBase(uint64_t mix) const {
+  return base_ != nullptr && mix >= base_->fences()[0] && base_->filter().MayContain(mix);
+}
+
+void DiskPartition::SetBase(std::shared_ptr<BaseFile> base) {
+  const auto count = [this](int64_t sign) {
+    if (base_ == nullptr) return;
+    context_.fence_bytes += sign * static_cast<int64_t>(base_->fences().size_bytes());
+    context_.filter_bytes += sign * static_cast<int64_t>(base_->filter().bytes());
+  };
+  count(-1);
+  base_ = std::move(base);
+  count(1);
+}
+
+uint32_t DiskPartition::next_page() const {
+  if (logs_.empty()) return 0;
+  return logs_.back().first + static_cast<uint32_t>(logs_.back().log->pages);
+}
+
+void DiskPartition::Load(const ManifestPartition& manifest) {
+  MutexLock lock(&mu_);
+  if (manifest.base.file != 0) {
+    BaseHeader header;
+    header.number = manifest.base.file;
+    header.pages = manifest.base.pages;
+    header.rows = manifest.base.rows;
+    SetBase(BaseFile::Open(context_.env, BasePath(context_.dir, manifest.base.file),
+                           context_.direct, layout_, header, context_.use_filters));
+  }
+  for (const ManifestLog& log : manifest.logs) ReadLog(log);
+  CountIndex();
+}
+
+void DiskPartition::ReadLog(const ManifestLog& entry) {
+  auto log = std::make_shared<LogFile>();
+  log->number = entry.file;
+  log->file =
+      context_.env.OpenPages(LogPath(context_.dir, entry.file), PageMode::kRead, context_.direct);
+  const uint64_t size = log->file->Size();
+  if (size / layout_.page_bytes < static_cast<uint64_t>(entry.pages))
+    throw Error(ErrorCode::kCorruption,
+                fmt::format("{}: has {} bytes, the manifest names {} pages of {}: restore the file "
+                            "from a snapshot",
+                            log->file->path(), size, entry.pages, layout_.page_bytes));
+  const uint32_t first = next_page();
+  if (entry.pages + first > LogPlace::kMaxNumber)
+    throw Error(ErrorCode::kCorruption,
+                fmt::format("{}: partition {} has more than {} log pages", log->file->path(),
+                            number_, LogPlace::kMaxNumber));
+  PageStream stream(log->file.get(), log->number, entry.pages, layout_, {});
+  for (uint32_t number = first; const std::byte* bytes = stream.Next(); ++number) {
+    const PageView page(bytes, layout_);
+    for (size_t i = 0; i < page.entries(); ++i) {
+      const bool tombstone = page.is_tombstone(i);
+      if (layout_.PartitionOf(page.mix(i)) != number_)
+        throw Error(
+            ErrorCode::kCorruption,
+            fmt::format("{}: page {} holds a key of partition {}, not {}", log->file->path(),
+                        number - first, layout_.PartitionOf(page.mix(i)), number_));
+      const LogPlace before = index_.Set(page.mix(i), LogPlace::Page(number, tombstone));
+      CountKey(page.mix(i), before, tombstone);
+    }
+    log->entries += static_cast<int64_t>(page.entries());
+  }
+  log->pages = log->synced_pages = entry.pages;
+  logs_.push_back({std::move(log), first});
+}
+
+void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,
+                           PageRequests* out) {
+  MutexLock lock(&mu_);
+  constexpr size_t kAhead = 16;
+  const uint32_t first_file = static_cast<uint32_t>(out->files.size());
+  if (base_ != nullptr) out->files.push_back({base_, base_->file(), base_->number(), false});
+  const uint32_t first_log = static_cast<uint32_t>(out->files.size());
+  for (const OpenLog& log : logs_)
+    out->files.push_back({log.log, log.log->file.get(), log.log->number, true});
+
+  std::vector<PageRequests::Request> in_logs;
+  int64_t page = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i + kAhead < items.size()) index_.Prefetch(items[i + kAhead].mix);
+    const auto [mix, index] = items[i];
+    const LogPlace place = index_.Find(mix);
+    found[index] = 0;
+    if (!place.none() && place.tombstone()) continue;
+    if (!place.none() && place.buffered()) {
+      std::memcpy(rows + index * layout_.row_bytes,
+                  &buffer_.rows[place.number() * layout_.row_bytes], layout_.row_bytes);
+      found[index] = 1;
+    } else if (!place.none()) {
+      size_t log = logs_.size() - 1;
+      while (place.number() < logs_[log].first) --log;
+      in_logs.push_back(
+          {mix, index, first_log + static_cast<uint32_t>(log), place.number() - logs_[log].first});
+    } else if (base_ != nullptr) {
+      if (!InBase(mix)) {
+        ++out->filtered;
+        continue;
+      }
+      page = base_->PageOf(mix, page);
+      out->requests.push_back({mix, index, first_file, static_cast<uint32_t>(page)});
+    }
+  }
+  std::sort(in_logs.begin(), in_logs.end(), [](const auto& a, const auto& b) {
+    return a.file != b.file ? a.file < b.file : a.page < b.page;
+  });
+  out->requests.insert(out->requests.end(), in_logs.begin(), in_logs.end());
+}
+
+void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows) {
+  MutexLock lock(&mu_);
+  for (const KeyItem& item : items) Write(item.mix, rows + item.index * layout_.row_bytes);
+  CountIndex();
+}
+
+void DiskPartition::Delete(std::span<const KeyItem> items) {
+  MutexLock lock(&mu_);
+  for (const KeyItem& item : items) {
+    // What is certainly absent needs no tombstone.
+    if (InBase(item.mix) || !index_.Find(item.mix).none()) Write(item.mix, nullptr);
+  }
+  CountIndex();
+}
+
+void DiskPartition::CountKey(uint64_t mix, LogPlace before, bool tombstone) {
+  tombstones_ += tombstone - (!before.none() && before.tombstone());
+  if (before.none() && !InBase(mix)) ++new_keys_;
+}
+
+void DiskPartition::Write(uint64_t mix, const std::byte* row) {
+  if (buffer_.size() == context_.buffer_rows) FlushBuffer();
+  const bool tombstone = row == nullptr;
+  const uint32_t next = static_cast<uint32_t>(buffer_.size());
+  const LogPlace before = index_.Set(mix, LogPlace::Buffer(next, tombstone));
+  CountKey(mix, before, tombstone);
+  uint32_t slot = next;
+  if (!before.none() && before.buffered()) {
+    slot = before.number();
+    index_.Set(mix, LogPlace::Buffer(slot, tombstone));
+    buffer_.tombstones[slot] = tombstone;
+  } else {
+    buffer_.mixes.push_back(mix);
+    buffer_.tombstones.push_back(tombstone);
+    buffer_.rows.resize((next + 1) * layout_.row_bytes);
+  }
+  if (!tombstone) std::memcpy(&buffer_.rows[slot * layout_.row_bytes], row, layout_.row_bytes);
+}
+
+void DiskPartition::OpenForAppend() {
+  if (appending_) return;
+  auto log = std::make_shared<LogFile>();
+  log->number = context_.next_file++;
+  log->file = context_.env.OpenPages(LogPath(context_.dir, log->number), PageMode::kCreate,
+                                     context_.direct);
+  logs_.push_back({std::move(log), next_page()});
+  appending_ = true;
+}
+
+// Nothing has changed if this throws: the pages are written again, at the same place.
+void DiskPartition::FlushBuffer() {
+  if (buffer_.size() == 0) return;
+  const size_t per_page = layout_.rows_per_page;
+  const size_t pages = (buffer_.size() + per_page - 1) / per_page;
+  OpenForAppend();
+  const OpenLog& open = logs_.back();
+  LogFile& log = *open.log;
+  if (next_page() + pages > LogPlace::kMaxNumber)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: the logs of partition {} have reached {} pages: create the store "
+                            "with more partitions",
+                            context_.dir, number_, LogPlace::kMaxNumber));
+
+  std::vector<uint32_t> slots(buffer_.size());
+  std::iota(slots.begin(), slots.end(), 0);
+  std::sort(slots.begin(), slots.end(),
+            [&](uint32_t a, uint32_t b) { return buffer_.mixes[a] < buffer_.mixes[b]; });
+  AlignedBuffer bytes(pages * layout_.page_bytes);
+  std::vector<PageEntry> entries;
+  for (size_t page = 0; page < pages; ++page) {
+    entries.clear();
+    for (size_t i = page * per_page; i < std::min((page + 1) * per_page, slots.size()); ++i) {
+      const uint32_t slot = slots[i];
+      entries.push_back({buffer_.mixes[slot], buffer_.tombstones[slot]
+                                                  ? nullptr
+                                                  : &buffer_.rows[slot * layout_.row_bytes]});
+    }
+    WritePage(entries, layout_, log.number, static_cast<uint64_t>(log.pages) + page,
+              bytes.data() + page * layout_.page_bytes);
+  }
+  log.file->Write(static_cast<uint64_t>(log.pages) * layout_.page_bytes, bytes.data(),
+                  pages * layout_.page_bytes);
+
+  const uint32_t first = next_page();
+  for (size_t i = 0; i < slots.size(); ++i)
+    index_.Set(buffer_.mixes[slots[i]], LogPlace::Page(first + static_cast<uint32_t>(i / per_page),
+                                                       buffer_.tombstones[slots[i]] != 0));
+  log.pages += static_cast<int64_t>(pages);
+  log.entries += static_cast<int64_t>(slots.size());
+  context_.log_bytes_written += static_cast<int64_t>(pages * layout_.page_bytes);
+  buffer_.mixes.clear();
+  buffer_.tombstones.clear();
+  buffer_.rows.clear();
+}
+
+DiskPartition::Version DiskPartition::Flush(bool seal) {
+  MutexLock lock(&mu_);
+  FlushBuffer();
+  if (seal) appending_ = false;
+  Version version;
+  version.base = base_;
+  if (base_ != nullptr) version.manifest.base = {base_->number(), base_->pages(), base_->rows()};
+  for (const OpenLog& open : logs_) {
+    if (open.log->pages == 0) continue;  // its first write failed
+    version.manifest.logs.push_back({open.log->number, open.log->pages});
+    if (open.log->synced_pages < open.log->pages)
+      version.unsynced.push_back({open.log, open.log->pages, open.log->entries});
+  }
+  return version;
+}
+
+void DiskPartition::MarkSynced(const Version& version) {
+  MutexLock lock(&mu_);
+  for (const RowSources::Log& log : version.unsynced)
+    log.log->synced_pages = std::max(log.log->synced_pages, log.pages);
+}
+
+RowSources DiskPartition::Sources() {
+  MutexLock lock(&mu_);
+  RowSources sources;
+  sources.base = base_;
+  for (const OpenLog& open : logs_)
+    sources.logs.push_back({open.log, open.log->pages, open.log->entries});
+  sources.buffer = buffer_;
+  return sources;
+}
+
+DiskPartition::Frozen DiskPartition::Freeze() {
+  MutexLock lock(&mu_);
+  FlushBuffer();
+  appending_ = false;
+  Frozen frozen;
+  frozen.sources.base = base_;
+  for (const OpenLog& open : logs_)
+    frozen.sources.logs.push_back({open.log, open.log->pages, open.log->entries});
+  frozen.end = next_page();
+  frozen.keys = static_cast<int64_t>(index_.size());
+  return frozen;
+}
+
+std::vector<std::string> DiskPartition::DropFrozenLogs(const Frozen& frozen) {
+  std::vector<std::string> unused;
+  for (const RowSources::Log& log : frozen.sources.logs) unused.push_back(log.log->file->path());
+  logs_.erase(logs_.begin(), logs_.begin() + static_cast<ptrdiff_t>(unused.size()));
+  return unused;
+}
+
+std::vector<std::string> DiskPartition::InstallBase(const Frozen& frozen,
+                                                    std::shared_ptr<BaseFile> base) {
+  MutexLock lock(&mu_);
+  int64_t tombstones = 0;
+  index_.Update([&](uint64_t, LogPlace place) -> LogPlace {
+    if (!place.buffered() && place.number() < frozen.end) return {};
+    tombstones += place.tombstone();
+    return place.buffered() ? place
+                            : LogPlace::Page(place.number() - frozen.end, place.tombstone());
+  });
+  tombstones_ = tombstones;
+  std::vector<std::string> unused = DropFrozenLogs(frozen);
+  for (OpenLog& open : logs_) open.first -= frozen.end;
+  if (base_ != nullptr) unused.push_back(base_->file()->path());
+  SetBase(std::move(base));
+  new_keys_ = 0;
+  index_.ForEach([&](uint64_t mix, LogPlace) { new_keys_ += InBase(mix) ? 0 : 1; });
+  CountIndex();
+  return unused;
+}
+
+std::vector<std::string> DiskPartition::InstallLog(const Frozen& frozen,
+                                                   std::shared_ptr<LogFile> log,
+                                                   std::span<const uint64_t> fences) {
+  MutexLock lock(&mu_);
+  const uint32_t pages = static_cast<uint32_t>(log->pages);
+  uint32_t page = 0;
+  index_.Update([&](uint64_t mix, LogPlace place) -> LogPlace {
+    if (place.buffered()) return place;
+    if (place.number() >= frozen.end)
+      return LogPlace::Page(place.number() - frozen.end + pages, place.tombstone());
+    while (page + 1 < pages && fences[page + 1] <= mix) ++page;
+    return LogPlace::Page(page, place.tombstone());
+  });
+  std::vector<std::string> unused = DropFrozenLogs(frozen);
+  for (OpenLog& open : logs_) open.first = open.first - frozen.end + pages;
+  if (pages > 0) logs_.insert(logs_.begin(), OpenLog{std::move(log), 0});
+  CountIndex();
+  return unused;
+}
+
+PartitionStats DiskPartition::stats() const {
+  MutexLock lock(&mu_);
+  PartitionStats stats;
+  if (base_ != nullptr) {
+    stats.base_rows = base_->rows();
+    stats.base_pages = base_->pages();
+    stats.file_bytes = base_->file_bytes();
+  }
+  for (const OpenLog& open : logs_) {
+    stats.log_pages += open.log->pages;
+    stats.log_rows += open.log->entries;
+  }
+  stats.file_bytes += stats.log_pages * static_cast<int64_t>(layout_.page_bytes);
+  stats.logs = static_cast<int64_t>(logs_.size());
+  stats.log_rows += static_cast<int64_t>(buffer_.size());
+  stats.log_keys = static_cast<int64_t>(index_.size());
+  stats.tombstones = tombstones_;
+  stats.new_keys = new_keys_;
+  return stats;
+}
+
+}  // namespace terrace

@@ -1,0 +1,141 @@
+// One partition of a DiskStore: base, logs, the index of the logs, and the buffer of newest rows.
+//
+// Any thread may call; each call takes the partition's lock. Files once written are immutable and
+// shared, so what Lookup or Seal hands out stays readable whatever happens to the partition later.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "tier/disk_manifest.h"
+#include "tier/disk_store.h"
+#include "tier/log_index.h"
+#include "tier/sorted_rows.h"
+
+namespace terrace {
+
+// What the partitions of a store have in common.
+struct DiskContext {
+  Env& env;
+  const std::string dir;
+  const PageLayout layout;
+  const bool direct;
+  const bool use_filters;
+  const size_t buffer_rows;  // of each partition; a multiple of layout.rows_per_page
+  std::atomic<uint64_t> next_file{1};
+  // Sums over the partitions.
+  std::atomic<int64_t> index_bytes{0}, fence_bytes{0}, filter_bytes{0};
+  std::atomic<int64_t> log_bytes_written{0};
+};
+
+// A key of a batch: its mix and its place in the batch.
+struct KeyItem {
+  uint64_t mix;
+  uint32_t index;
+};
+
+// Pages to read for a batch, and what to look for on them.
+struct PageRequests {
+  struct File {
+    std::shared_ptr<void> owner;  // keeps the file open
+    PageFile* file;
+    uint64_t number;
+    bool is_log;
+  };
+  struct Request {
+    uint64_t mix;
+    uint32_t index;
+    uint32_t file;  // in files
+    uint32_t page;
+  };
+  std::vector<File> files;
+  Array<Request> requests;  // sorted by file and page
+  int64_t filtered = 0;     // absent keys that need no read
+};
+
+class DiskPartition {
+ public:
+  DiskPartition(DiskContext* context, int number);
+  ~DiskPartition();
+  DiskPartition(const DiskPartition&) = delete;
+  DiskPartition& operator=(const DiskPartition&) = delete;
+
+  // Opens the files and reads the logs. Called once, first.
+  void Load(const ManifestPartition& manifest);
+
+  // `items` are sorted by mix, roughly. Copies rows that are in the buffer and sets found[index]
+  // for these and for absent keys (0); the others become requests.
+  void Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,
+              PageRequests* requests) EXCLUDES(mu_);
+  // In the order of items.
+  void Put(std::span<const KeyItem> items, const std::byte* rows) EXCLUDES(mu_);
+  void Delete(std::span<const KeyItem> items) EXCLUDES(mu_);
+
+  // What the partition consists of now; all of it is on pages, in files that are not written to any
+  // more if `seal`.
+  struct Version {
+    ManifestPartition manifest;
+    std::shared_ptr<BaseFile> base;
+    std::vector<RowSources::Log> unsynced;
+  };
+  Version Flush(bool seal) EXCLUDES(mu_);
+  void MarkSynced(const Version& version) EXCLUDES(mu_);
+
+  // All rows, the buffer as a copy.
+  RowSources Sources() EXCLUDES(mu_);
+
+  // What a merge starts from: all entries on pages of closed logs.
+  struct Frozen {
+    RowSources sources;
+    uint32_t end = 0;  // the first page number after them
+    int64_t keys = 0;  // distinct, in the logs
+  };
+  Frozen Freeze() EXCLUDES(mu_);
+  // Replaces what was frozen by `base` (null: nothing is left), or its logs by `log`, in which page
+  // i starts with mix fences[i]. Returns the paths of the files that are no longer used.
+  std::vector<std::string> InstallBase(const Frozen& frozen, std::shared_ptr<BaseFile> base)
+      EXCLUDES(mu_);
+  std::vector<std::string> InstallLog(const Frozen& frozen, std::shared_ptr<LogFile> log,
+                                      std::span<const uint64_t> fences) EXCLUDES(mu_);
+
+  PartitionStats stats() const EXCLUDES(mu_);
+
+ private:
+  struct OpenLog {
+    std::shared_ptr<LogFile> log;
+    uint32_t first = 0;  // number of its first page among the pages of all logs
+  };
+
+  // May be in the base; false is certain.
+  bool InBase(uint64_t mix) const REQUIRES(mu_);
+  void Write(uint64_t mix, const std::byte* row) REQUIRES(mu_);
+  void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
+  void FlushBuffer() REQUIRES(mu_);
+  void OpenForAppend() REQUIRES(mu_);
+  void ReadLog(const ManifestLog& entry) REQUIRES(mu_);
+  void SetBase(std::shared_ptr<BaseFile> base) REQUIRES(mu_);
+  void CountIndex() REQUIRES(mu_);
+  std::vector<std::string> DropFrozenLogs(const Frozen& frozen) REQUIRES(mu_);
+  uint32_t next_page() const REQUIRES(mu_);
+
+  DiskContext& context_;
+  const PageLayout& layout_;
+  const int number_;
+
+  mutable Mutex mu_;
+  std::shared_ptr<BaseFile> base_ GUARDED_BY(mu_);
+  std::vector<OpenLog> logs_ GUARDED_BY(mu_);  // oldest first
+  bool appending_ GUARDED_BY(mu_) = false;     // the last log takes more pages
+  LogIndex index_ GUARDED_BY(mu_);
+  LogBuffer buffer_ GUARDED_BY(mu_);
+  int64_t tombstones_ GUARDED_BY(mu_) = 0;  // keys whose newest entry is one
+  int64_t new_keys_ GUARDED_BY(mu_) = 0;    // keys in the index that are certainly not in the base
+  int64_t counted_bytes_ GUARDED_BY(mu_) = 0;  // of the index, as the context knows it
+};
+
+}  // namespace terrace

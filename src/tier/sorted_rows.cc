@@ -1,0 +1,147 @@
+#include "tier/sorted_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace terrace {
+namespace {
+
+constexpr size_t kReadBytes = 1 << 20;
+
+PageFile* FileOf(const RowSources& sources) {
+  return sources.base == nullptr ? nullptr : sources.base->file();
+}
+uint64_t NumberOf(const RowSources& sources) {
+  return sources.base == nullptr ? 0 : sources.base->number();
+}
+
+}  // namespace
+
+int64_t RowSources::log_entries() const {
+  int64_t entries = static_cast<int64_t>(buffer.size());
+  for (const Log& log : logs) entries += log.entries;
+  return entries;
+}
+
+int64_t RowSources::log_pages() const {
+  int64_t pages = 0;
+  for (const Log& log : logs) pages += log.pages;
+  return pages;
+}
+
+PageStream::PageStream(PageFile* file, uint64_t number, int64_t pages, const PageLayout& layout,
+                       const ReadProgress& progress)
+    : file_(file), number_(number), pages_(pages), layout_(layout), progress_(progress) {
+  const size_t all = static_cast<size_t>(pages) * layout.page_bytes;
+  if (pages > 0) buffer_ = AlignedBuffer(std::clamp(all, layout.page_bytes, kReadBytes));
+}
+
+const std::byte* PageStream::Next() {
+  if (next_ == pages_) return nullptr;
+  if (next_ == read_end_) {
+    const int64_t count = std::min<int64_t>(
+        static_cast<int64_t>(buffer_.size() / layout_.page_bytes), pages_ - next_);
+    file_->Read(static_cast<uint64_t>(next_) * layout_.page_bytes, buffer_.data(),
+                static_cast<size_t>(count) * layout_.page_bytes);
+    read_begin_ = next_;
+    read_end_ = next_ + count;
+    if (progress_) progress_(count);
+  }
+  const std::byte* page =
+      buffer_.data() + static_cast<size_t>(next_ - read_begin_) * layout_.page_bytes;
+  CheckPage(page, layout_, number_, static_cast<uint64_t>(next_), file_->path());
+  ++next_;
+  return page;
+}
+
+SortedRows::SortedRows(RowSources sources, const PageLayout& layout, size_t buffer_bytes,
+                       ReadProgress progress)
+    : sources_(std::move(sources)),
+      layout_(layout),
+      progress_(std::move(progress)),
+      base_(FileOf(sources_), NumberOf(sources_), sources_.base_pages(), layout_, progress_) {
+  const size_t wanted = static_cast<size_t>(sources_.log_entries()) * EntryBytes(layout_.row_bytes);
+  stripes_ = wanted / std::max<size_t>(buffer_bytes, 1) + 1;
+  LoadStripe();
+  has_base_ = NextBase();
+}
+
+void SortedRows::Take(uint64_t mix, const std::byte* row) {
+  if (StripeOf(mix) != stripe_) return;
+  const size_t order = entries_.size();
+  TERRACE_CHECK(order < UINT32_MAX);
+  entries_.push_back({mix, static_cast<uint32_t>(order), row == nullptr});
+  rows_.resize((order + 1) * layout_.row_bytes);
+  if (row != nullptr) std::memcpy(&rows_[order * layout_.row_bytes], row, layout_.row_bytes);
+}
+
+void SortedRows::LoadStripe() {
+  entries_.clear();
+  rows_.clear();
+  entry_ = 0;
+  const size_t expected = static_cast<size_t>(sources_.log_entries()) / stripes_;
+  entries_.reserve(expected + expected / 16);
+  rows_.reserve((expected + expected / 16) * layout_.row_bytes);
+  for (const RowSources::Log& log : sources_.logs) {
+    PageStream stream(log.log->file.get(), log.log->number, log.pages, layout_, progress_);
+    while (const std::byte* bytes = stream.Next()) {
+      const PageView page(bytes, layout_);
+      for (size_t i = 0; i < page.entries(); ++i)
+        Take(page.mix(i), page.is_tombstone(i) ? nullptr : page.row(i));
+    }
+  }
+  for (size_t i = 0; i < sources_.buffer.size(); ++i)
+    Take(sources_.buffer.mixes[i],
+         sources_.buffer.tombstones[i] ? nullptr : &sources_.buffer.rows[i * layout_.row_bytes]);
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    return a.mix != b.mix ? a.mix < b.mix : a.order > b.order;
+  });
+  const auto end = std::unique(entries_.begin(), entries_.end(),
+                               [](const Entry& a, const Entry& b) { return a.mix == b.mix; });
+  entries_.erase(end, entries_.end());
+}
+
+bool SortedRows::NextBase() {
+  while (base_page_ == nullptr || base_entry_ == PageView(base_page_, layout_).rows()) {
+    base_page_ = base_.Next();
+    base_entry_ = 0;
+    if (base_page_ == nullptr) return false;
+  }
+  const uint64_t before = base_mix_;
+  base_mix_ = PageView(base_page_, layout_).mix(base_entry_);
+  if (has_base_ && base_mix_ <= before)
+    throw Error(ErrorCode::kCorruption,
+                fmt::format("{}: rows are not in order; `terrace verify` lists all damage, restore "
+                            "the file from a snapshot",
+                            sources_.base->file()->path()));
+  ++base_entry_;
+  return true;
+}
+
+bool SortedRows::Next() {
+  if (took_base_) has_base_ = NextBase();
+  if (took_entry_) ++entry_;
+  // A stripe ends when its entries are used and the base is beyond it.
+  while (entry_ == entries_.size() && stripe_ + 1 < stripes_ &&
+         (!has_base_ || StripeOf(base_mix_) > stripe_)) {
+    ++stripe_;
+    LoadStripe();
+  }
+  const bool has_entry = entry_ < entries_.size();
+  took_entry_ = has_entry && (!has_base_ || entries_[entry_].mix <= base_mix_);
+  took_base_ = has_base_ && (!has_entry || base_mix_ <= entries_[entry_].mix);
+  if (took_entry_) {
+    const Entry& entry = entries_[entry_];
+    mix_ = entry.mix;
+    row_ = entry.tombstone ? nullptr : &rows_[entry.order * layout_.row_bytes];
+  } else if (took_base_) {
+    mix_ = base_mix_;
+    row_ = PageView(base_page_, layout_).row(base_entry_ - 1);
+  }
+  return took_entry_ || took_base_;
+}
+
+}  // namespace terrace
