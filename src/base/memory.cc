@@ -47,16 +47,18 @@ void* TryAllocate(size_t bytes, bool zeroed) {
   return data;
 }
 
+[[noreturn]] void FailOutOfMemory(size_t bytes) {
+  throw Error(ErrorCode::kIo,
+              fmt::format("out of memory: cannot allocate {} bytes ({:.2f} GiB) on the CPU; lower "
+                          "the memory budget or the batch size",
+                          bytes, static_cast<double>(bytes) / (1 << 30)));
+}
+
 }  // namespace
 
 void* AllocateArray(size_t bytes, bool zeroed) {
   void* const data = TryAllocate(bytes, zeroed);
-  if (data == nullptr)
-    throw Error(
-        ErrorCode::kIo,
-        fmt::format("out of memory: cannot allocate {} bytes ({:.2f} GiB) on the CPU; lower "
-                    "the memory budget or the batch size",
-                    bytes, static_cast<double>(bytes) / (1 << 30)));
+  if (data == nullptr) FailOutOfMemory(bytes);
   return data;
 }
 
@@ -65,6 +67,24 @@ void FreeArray(void* data, size_t bytes) {
     munmap(data, RoundUp(bytes, kPage));
   else
     std::free(data);
+}
+
+MappedBytes::~MappedBytes() {
+  if (data_ != nullptr) munmap(data_, RoundUp(bytes_, kPage));
+}
+
+void MappedBytes::Resize(size_t bytes) {
+  const size_t before = RoundUp(bytes_, kPage), after = RoundUp(bytes, kPage);
+  if (after == 0) {
+    *this = MappedBytes();
+  } else if (after != before) {
+    void* const data = data_ == nullptr ? mmap(nullptr, after, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                        : mremap(data_, before, after, MREMAP_MAYMOVE);
+    if (data == MAP_FAILED) FailOutOfMemory(bytes);
+    data_ = static_cast<std::byte*>(data);
+  }
+  bytes_ = bytes;
 }
 
 }  // namespace terrace

@@ -46,4 +46,28 @@ struct ArrayAllocator {
 template <typename T>
 using Array = std::vector<T, ArrayAllocator<T>>;
 
+// Bytes in a mapping of their own: a new size moves no bytes, and what is given up goes back to the
+// system at once. For arrays that grow and shrink in large steps for as long as the process lives.
+class MappedBytes {
+ public:
+  MappedBytes() = default;
+  ~MappedBytes();
+  MappedBytes(MappedBytes&& other) noexcept { *this = std::move(other); }
+  MappedBytes& operator=(MappedBytes&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return bytes_; }
+  // Keeps the bytes below both sizes; new ones are anything. Throws Error(kIo) when memory runs
+  // out; then nothing has changed.
+  void Resize(size_t bytes);
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 }  // namespace terrace

@@ -4,57 +4,53 @@
 
 namespace terrace {
 
-LogIndex::LogIndex(int shift) : shift_(shift) { Allocate(kMinCapacity); }
+LogIndex::LogIndex(int shift) : shift_(shift) { Spread(kMinCapacity); }
 
-void LogIndex::Allocate(size_t capacity) {
-  capacity_ = capacity;
-  const size_t slots = capacity + capacity / 64 + 8;
-  Array<uint64_t> mixes(slots, kEmptyMix);
-  Array<uint8_t> places(3 * slots, 0xff);
-  mixes_ = std::move(mixes);
-  places_ = std::move(places);
-}
+void LogIndex::Spread(size_t capacity) {
+  size_t end = 0;
+  ForEach([&](uint64_t mix, LogPlace) { end = std::max(end, Home(mix, capacity)) + 1; });
+  const size_t slots = std::max(capacity + capacity / 64 + 8, end + 1);
 
-void LogIndex::Append(uint64_t mix, LogPlace place) {
-  if (place.none()) return;
-  const size_t slot = std::max(end_, Home(mix));
-  if (slot + 1 >= mixes_.size()) {  // pushed beyond the last slot: more room behind
-    mixes_.resize(mixes_.size() + mixes_.size() / 8 + 8, kEmptyMix);
-    places_.resize(3 * mixes_.size(), 0xff);
+  // All entries go to the far end first. From there each moves left or stays: behind it is room for
+  // those behind it, and nobody's place is taken before he has left it.
+  const size_t room = std::max(slots, slots_);
+  if (room > slots_) memory_.Resize(room * kSlotBytes);
+  size_t next = room;
+  for (size_t slot = slots_; slot-- > 0;)
+    if (!PlaceAt(slot).none()) std::memmove(At(--next), At(slot), kSlotBytes);
+  end = 0;
+  for (; next < room; ++next) {
+    const uint64_t mix = MixAt(next);
+    const LogPlace place = PlaceAt(next);
+    const size_t slot = std::max(end, Home(mix, capacity));
+    Clear(end, slot);
+    Store(slot, mix, place);
+    end = slot + 1;
   }
-  mixes_[slot] = mix;
-  SetPlace(slot, place);
-  end_ = slot + 1;
-  ++size_;
+  Clear(end, slots);
+  memory_.Resize(slots * kSlotBytes);
+  capacity_ = capacity;
+  slots_ = slots;
 }
 
 LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {
   for (;;) {
     const size_t slot = LowerBound(mix);
-    const LogPlace before = mixes_[slot] == mix ? PlaceAt(slot) : LogPlace{};
+    const LogPlace before = MixAt(slot) == mix ? PlaceAt(slot) : LogPlace{};
     if (!before.none()) {
-      SetPlace(slot, place);
+      Store(slot, mix, place);
       return before;
     }
     size_t empty = slot;
-    while (!EmptyAt(empty)) ++empty;
-    if (size_ * 8 < capacity_ * 7 && empty + 1 < mixes_.size()) {
-      std::memmove(&mixes_[slot + 1], &mixes_[slot], (empty - slot) * sizeof(uint64_t));
-      std::memmove(&places_[3 * (slot + 1)], &places_[3 * slot], 3 * (empty - slot));
-      mixes_[slot] = mix;
-      SetPlace(slot, place);
+    while (!PlaceAt(empty).none()) ++empty;
+    if (size_ * 8 < capacity_ * 7 && empty + 1 < slots_) {
+      std::memmove(At(slot + 1), At(slot), (empty - slot) * kSlotBytes);
+      Store(slot, mix, place);
       ++size_;
       return before;
     }
-    Grow();
+    Spread(capacity_ + std::max(capacity_ / 4, kMinCapacity));
   }
-}
-
-void LogIndex::Grow() {
-  LogIndex larger(shift_);
-  larger.Allocate(capacity_ + std::max(capacity_ / 4, kMinCapacity));
-  ForEach([&](uint64_t mix, LogPlace place) { larger.Append(mix, place); });
-  *this = std::move(larger);
 }
 
 }  // namespace terrace

@@ -2,9 +2,9 @@
 //
 // A hash table in the order of the hash: slots hold mixes in ascending order, each at or after the
 // slot its value points to, empty slots between. A search walks right from there and ends at the
-// first larger mix. Growing, and dropping what a merge has taken, is one pass in order; there are
-// no single removals. Mixes are stored whole, so a key that is found is the key.
-// For one thread at a time. Throws std::bad_alloc, before any change.
+// first larger mix. Growing, and dropping what a merge has taken, is a pass in order and in place;
+// there are no single removals. Mixes are stored whole, so a key that is found is the key.
+// For one thread at a time. Throws Error(kIo) when memory runs out; nothing has changed then.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +42,12 @@ class LogIndex {
   explicit LogIndex(int shift);
 
   size_t size() const { return size_; }
-  size_t bytes() const { return mixes_.size() * kSlotBytes; }
+  size_t bytes() const { return memory_.size(); }
 
-  void Prefetch(uint64_t mix) const { __builtin_prefetch(&mixes_[Home(mix)]); }
+  void Prefetch(uint64_t mix) const { __builtin_prefetch(At(Home(mix))); }
   LogPlace Find(uint64_t mix) const {
     const size_t slot = LowerBound(mix);
-    return mixes_[slot] == mix ? PlaceAt(slot) : LogPlace{};
+    return MixAt(slot) == mix ? PlaceAt(slot) : LogPlace{};
   }
   // Returns what was there.
   LogPlace Set(uint64_t mix, LogPlace place);
@@ -55,60 +55,63 @@ class LogIndex {
   // Calls f(mix, place) in the order of mixes.
   template <typename F>
   void ForEach(F f) const {
-    for (size_t slot = 0; slot + 1 < mixes_.size(); ++slot)
-      if (!EmptyAt(slot)) f(mixes_[slot], PlaceAt(slot));
+    for (size_t slot = 0; slot < slots_; ++slot)
+      if (!PlaceAt(slot).none()) f(MixAt(slot), PlaceAt(slot));
   }
   // Replaces each place by f(mix, place) in the order of mixes, dropping it where that is none, and
   // gives up the room that is left over.
   template <typename F>
   void Update(F f) {
-    LogIndex kept(shift_);
-    size_t count = 0;
-    for (size_t slot = 0; slot + 1 < mixes_.size(); ++slot) {
-      if (EmptyAt(slot)) continue;
-      const LogPlace place = f(mixes_[slot], PlaceAt(slot));
-      SetPlace(slot, place);
-      count += place.none() ? 0 : 1;
+    for (size_t slot = 0; slot < slots_; ++slot) {
+      if (PlaceAt(slot).none()) continue;
+      const LogPlace place = f(MixAt(slot), PlaceAt(slot));
+      Store(slot, place.none() ? kEmptyMix : MixAt(slot), place);
+      if (place.none()) --size_;
     }
-    kept.Allocate(CapacityFor(count));
-    ForEach([&](uint64_t mix, LogPlace place) { kept.Append(mix, place); });
-    *this = std::move(kept);
+    Spread(CapacityFor(size_));
   }
 
  private:
-  static constexpr size_t kSlotBytes = 11;
+  static constexpr size_t kSlotBytes = 11;  // mix, place
   static constexpr size_t kMinCapacity = 24;
-  static constexpr uint64_t kEmptyMix = ~0ULL;  // with place none; as a mix, with any other place
+  static constexpr uint64_t kEmptyMix = ~0ULL;  // with place none; a mix of ~0 has another place
 
   // Full by seven eighths at the most.
   static size_t CapacityFor(size_t entries) { return kMinCapacity + entries + entries / 7; }
 
-  size_t Home(uint64_t mix) const {
-    return static_cast<size_t>((static_cast<unsigned __int128>(mix << shift_) * capacity_) >> 64);
+  size_t Home(uint64_t mix, size_t capacity) const {
+    return static_cast<size_t>((static_cast<unsigned __int128>(mix << shift_) * capacity) >> 64);
   }
+  size_t Home(uint64_t mix) const { return Home(mix, capacity_); }
   size_t LowerBound(uint64_t mix) const {
     size_t slot = Home(mix);
-    while (mixes_[slot] < mix) ++slot;  // the last slot is always empty, and so the largest
+    while (MixAt(slot) < mix) ++slot;  // the last slot is always empty, and so the largest
     return slot;
   }
-  bool EmptyAt(size_t slot) const { return mixes_[slot] == kEmptyMix && PlaceAt(slot).none(); }
+  std::byte* At(size_t slot) const { return memory_.data() + slot * kSlotBytes; }
+  uint64_t MixAt(size_t slot) const {
+    uint64_t mix;
+    std::memcpy(&mix, At(slot), sizeof(mix));
+    return mix;
+  }
   LogPlace PlaceAt(size_t slot) const {
     uint32_t bits = 0;
-    std::memcpy(&bits, &places_[3 * slot], 3);
+    std::memcpy(&bits, At(slot) + sizeof(uint64_t), 3);
     return {bits};
   }
-  void SetPlace(size_t slot, LogPlace place) { std::memcpy(&places_[3 * slot], &place.bits, 3); }
-  void Allocate(size_t capacity);
-  // Mixes come in order.
-  void Append(uint64_t mix, LogPlace place);
-  void Grow();
+  void Store(size_t slot, uint64_t mix, LogPlace place) {
+    std::memcpy(At(slot), &mix, sizeof(mix));
+    std::memcpy(At(slot) + sizeof(mix), &place.bits, 3);
+  }
+  void Clear(size_t begin, size_t end) { std::memset(At(begin), 0xff, (end - begin) * kSlotBytes); }
+  // Moves all entries to where they belong in a table of this capacity, in place.
+  void Spread(size_t capacity);
 
   int shift_;
-  size_t capacity_ = 0;  // homes; slots go on behind for what is pushed beyond
+  size_t capacity_ = 0;  // homes
+  size_t slots_ = 0;     // capacity_, and some behind for what is pushed beyond
   size_t size_ = 0;
-  size_t end_ = 0;  // of Append: behind the last slot in use
-  Array<uint64_t> mixes_;
-  Array<uint8_t> places_;
+  MappedBytes memory_;
 };
 
 }  // namespace terrace
