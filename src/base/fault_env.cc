@@ -206,6 +206,7 @@ void FaultEnv::ThrowIfCrashed(const std::string& path) const {
 
 bool FaultEnv::Due(Kind kind, const std::string& path) {
   const int index = std::countr_zero(static_cast<uint32_t>(kind));
+  TERRACE_CHECK(index < kKinds);
   ++counts_[index];
   if ((fault_.kinds & kind) == 0 || until_fault_ < 0) return false;
   if (until_fault_ > 0) {
