@@ -125,7 +125,7 @@ std::shared_ptr<BaseFile> BaseFile::Open(Env& env, const std::string& path, bool
 int64_t BaseFile::PageOf(uint64_t mix, int64_t hint) const {
   // Gallop from the hint, then halve: in a sorted batch the page is near.
   const int64_t pages = static_cast<int64_t>(fences_.size());
-  int64_t low = hint, step = 1;
+  int64_t low = mix < fences_[static_cast<size_t>(hint)] ? 0 : hint, step = 1;
   while (low + step < pages && fences_[static_cast<size_t>(low + step)] <= mix) {
     low += step;
     step *= 2;

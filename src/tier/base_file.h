@@ -38,8 +38,7 @@ class BaseFile {
   std::span<const uint64_t> fences() const { return fences_; }
   int64_t file_bytes() const { return file_bytes_; }
 
-  // The page that would hold `mix`; pages before `hint` are not looked at, so that a sorted batch
-  // walks along. `mix` lies in or behind page `hint`.
+  // The page that would hold `mix`, looked for near page `hint` first: a sorted batch walks along.
   int64_t PageOf(uint64_t mix, int64_t hint) const;
 
   // Not durable until synced; a second call does nothing. For one thread at a time.
