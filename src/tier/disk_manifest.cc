@@ -175,11 +175,10 @@ std::string LogPath(const std::string& dir, uint64_t file) {
 }
 
 uint64_t FileNumber(std::string_view name) {
-  if (!name.ends_with(".base") && !name.ends_with(".log")) return 0;
-  const std::string_view digits = name.substr(0, name.find('.'));
   uint64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size() ? number : 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const std::string_view ending = name.substr(static_cast<size_t>(end - name.data()));
+  return error == std::errc() && (ending == ".base" || ending == ".log") ? number : 0;
 }
 
 DiskManifest ReadManifest(Env& env, const std::string& dir) {
