@@ -22,6 +22,20 @@ TEST(Hash, DependsOnSeedAndEveryByte) {
   EXPECT_NE(HashBytes(std::string_view("a\0b", 3), 1), HashBytes(std::string_view("a\0c", 3), 1));
 }
 
+TEST(Hash, UnmixUndoesMix) {
+  for (const uint64_t x : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}, uint64_t{1} << 63}) {
+    EXPECT_EQ(Unmix64(Mix64(x)), x);
+    EXPECT_EQ(Mix64(Unmix64(x)), x);
+  }
+  for (int bit = 0; bit < 64; ++bit) EXPECT_EQ(Unmix64(Mix64(uint64_t{1} << bit)), 1ULL << bit);
+  RandomStream stream(7, 8);
+  for (int i = 0; i < 10000; ++i) {
+    const uint64_t x = stream.Next();
+    ASSERT_EQ(Unmix64(Mix64(x)), x);
+    ASSERT_EQ(Mix64(Unmix64(x)), x);
+  }
+}
+
 TEST(Random, IsAPureFunctionWithDistinctStreams) {
   std::set<uint64_t> seen;
   for (uint64_t seed : {0, 1, 2})
