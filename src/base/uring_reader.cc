@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <exception>
 #include <vector>
@@ -12,12 +13,49 @@
 namespace terrace {
 namespace {
 
+// Never reused, other than the system's ids.
+uint64_t ThisThread() {
+  static std::atomic<uint64_t> count{0};
+  thread_local const uint64_t id = ++count;
+  return id;
+}
+
+class Ring {
+ public:
+  Ring() = default;
+  ~Ring() { Close(); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  // Returns 0 or an errno.
+  int Open(size_t entries, unsigned flags) {
+    Close();
+    const int result = io_uring_queue_init(static_cast<unsigned>(entries), &ring_, flags);
+    open_ = result == 0;
+    return -result;
+  }
+  void Close() {
+    if (open_) io_uring_queue_exit(&ring_);
+    open_ = false;
+  }
+  bool open() const { return open_; }
+  io_uring* get() { return &ring_; }
+
+ private:
+  io_uring ring_;
+  bool open_ = false;
+};
+
 // One ring. A slot is a buffer and the read that is under way in it; the slot's number is the
 // user data of its requests.
+//
+// A ring that only one thread may use costs a fifth less CPU. So the ring belongs to the first
+// thread that reads; when another one comes, it is replaced by a ring for all.
 class UringReader : public BatchReader {
  public:
-  UringReader(const io_uring& ring, const BatchReaderOptions& options);
-  ~UringReader() override { io_uring_queue_exit(&ring_); }
+  explicit UringReader(const BatchReaderOptions& options);
+  // Returns 0 or an errno.
+  int Open(bool for_one_thread);
 
   size_t max_read() const override { return max_read_; }
   size_t buffer_bytes() const override { return buffers_.bytes(); }
@@ -34,6 +72,8 @@ class UringReader : public BatchReader {
   };
 
   void RegisterBuffers();
+  // Makes the ring one that this thread may use.
+  void Enter();
   void Queue(size_t slot, const PageRead& read);
   void SubmitAndWait(size_t wait_for);
   // Handles one completion; true when the slot's read has ended, false when it goes on.
@@ -42,32 +82,57 @@ class UringReader : public BatchReader {
   const size_t max_read_;
   const size_t group_;
   ReadBuffers buffers_;
-  io_uring ring_;
+  Ring ring_;
+  bool for_one_thread_ = false;
+  uint64_t owner_ = 0;     // of a ring for one thread; 0: it has none yet
   size_t registered_ = 0;  // slots below this have registered buffers
   std::vector<Slot> slots_;
   std::vector<size_t> free_;
 };
 
-UringReader::UringReader(const io_uring& ring, const BatchReaderOptions& options)
+UringReader::UringReader(const BatchReaderOptions& options)
     : max_read_(options.max_read),
       group_(std::clamp<size_t>(static_cast<size_t>(options.depth) / 8, 1, kMaxGroup)),
       buffers_(static_cast<size_t>(options.depth), options.max_read),
-      ring_(ring),
       slots_(static_cast<size_t>(options.depth)) {
   for (size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
-  RegisterBuffers();
+}
+
+int UringReader::Open(bool for_one_thread) {
+  constexpr unsigned kForOneThread =
+      IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED;
+  int error = EINVAL;  // of flags that the kernel does not know
+  if (for_one_thread) error = ring_.Open(slots_.size(), kForOneThread);
+  for_one_thread_ = error == 0;
+  if (error == EINVAL) error = ring_.Open(slots_.size(), IORING_SETUP_COOP_TASKRUN);
+  if (error == EINVAL) error = ring_.Open(slots_.size(), 0);
+  if (error == 0) RegisterBuffers();
+  return error;
 }
 
 // The kernel limits memory that is pinned (RLIMIT_MEMLOCK): as many buffers as it lets us.
 void UringReader::RegisterBuffers() {
+  registered_ = 0;
   for (size_t count = slots_.size(); count > 0 && registered_ == 0; count /= 2) {
     const iovec all{buffers_[0], count * buffers_.stride()};
-    if (io_uring_register_buffers(&ring_, &all, 1) == 0) registered_ = count;
+    if (io_uring_register_buffers(ring_.get(), &all, 1) == 0) registered_ = count;
   }
 }
 
+void UringReader::Enter() {
+  if (ring_.open() && (!for_one_thread_ || owner_ == ThisThread())) return;
+  int error = 0;
+  if (ring_.open() && owner_ == 0) {
+    error = -io_uring_enable_rings(ring_.get());
+    owner_ = ThisThread();
+  } else {
+    error = Open(false);
+  }
+  if (error != 0) FailIo("io_uring", "set up a ring", error);
+}
+
 void UringReader::Queue(size_t slot, const PageRead& read) {
-  io_uring_sqe* const sqe = io_uring_get_sqe(&ring_);
+  io_uring_sqe* const sqe = io_uring_get_sqe(ring_.get());
   TERRACE_CHECK(sqe != nullptr);  // the ring has as many entries as we have slots
   const uint32_t got = slots_[slot].got;
   const int fd = read.file->descriptor();
@@ -79,7 +144,7 @@ void UringReader::Queue(size_t slot, const PageRead& read) {
 }
 
 void UringReader::SubmitAndWait(size_t wait_for) {
-  const int n = io_uring_submit_and_wait(&ring_, static_cast<unsigned>(wait_for));
+  const int n = io_uring_submit_and_wait(ring_.get(), static_cast<unsigned>(wait_for));
   if (n >= 0 || n == -EINTR) return;
   // The kernel is short of memory for requests; what it did not take stays in the queue.
   TERRACE_CHECK(n == -EAGAIN || n == -EBUSY);
@@ -101,6 +166,7 @@ bool UringReader::Complete(size_t slot, int result, const PageRead& read) {
 
 void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
   for (const PageRead& read : reads) TERRACE_CHECK(read.size >= 1 && read.size <= max_read_);
+  Enter();
   std::exception_ptr failure;
   size_t next = 0;
   size_t under_way = 0;
@@ -116,10 +182,10 @@ void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
     if (under_way == 0) break;
     SubmitAndWait(more() ? 0 : std::min(group_, under_way));
     io_uring_cqe* cqe = nullptr;
-    while (io_uring_peek_cqe(&ring_, &cqe) == 0) {
+    while (io_uring_peek_cqe(ring_.get(), &cqe) == 0) {
       const size_t slot = io_uring_cqe_get_data64(cqe);
       const int result = cqe->res;
-      io_uring_cqe_seen(&ring_, cqe);
+      io_uring_cqe_seen(ring_.get(), cqe);
       const size_t index = slots_[slot].index;
       try {
         if (failure == nullptr && !Complete(slot, result, reads[index])) {
@@ -140,10 +206,9 @@ void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
 }  // namespace
 
 std::unique_ptr<BatchReader> TryUringReader(const BatchReaderOptions& options, int* error) {
-  io_uring ring;
-  *error = -io_uring_queue_init(static_cast<unsigned>(options.depth), &ring, 0);
-  if (*error != 0) return nullptr;
-  return std::make_unique<UringReader>(ring, options);
+  auto reader = std::make_unique<UringReader>(options);
+  *error = reader->Open(true);
+  return *error == 0 ? std::move(reader) : nullptr;
 }
 
 }  // namespace terrace
