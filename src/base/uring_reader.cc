@@ -1,5 +1,7 @@
 #include <liburing.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -123,7 +125,10 @@ void UringReader::Enter() {
   if (ring_.open() && (!for_one_thread_ || owner_ == ThisThread())) return;
   int error = 0;
   if (ring_.open() && owner_ == 0) {
-    error = -io_uring_enable_rings(ring_.get());
+    // io_uring_enable_rings is not in the library of Debian 12.
+    if (syscall(__NR_io_uring_register, ring_.get()->ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr,
+                0) != 0)
+      error = errno;
     owner_ = ThisThread();
   } else {
     error = Open(false);
