@@ -15,8 +15,10 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
-// From here on an allocation has its own mapping, so that huge pages fit in it.
-constexpr size_t kLarge = 2 * kHugePage;
+// From here on an allocation has its own mapping: what is freed goes back to the system, which a
+// heap with many threads and sizes does badly. From kHuge on huge pages fit in it.
+constexpr size_t kLarge = 128 << 10;
+constexpr size_t kHuge = 2 * kHugePage;
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -40,7 +42,12 @@ void* MapHugePages(size_t bytes) {
 
 void* TryAllocate(size_t bytes, bool zeroed) {
   if (bytes > SIZE_MAX - kHugePage) return nullptr;
-  if (bytes >= kLarge) return MapHugePages(RoundUp(bytes, kPage));  // fresh pages are zero
+  if (bytes >= kHuge) return MapHugePages(RoundUp(bytes, kPage));  // fresh pages are zero
+  if (bytes >= kLarge) {
+    void* const data = mmap(nullptr, RoundUp(bytes, kPage), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return data == MAP_FAILED ? nullptr : data;
+  }
   const size_t padded = RoundUp(bytes + (bytes == 0), kAlignment);
   void* const data = std::aligned_alloc(kAlignment, padded);
   if (data != nullptr && zeroed) std::memset(data, 0, padded);

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
-#include <new>
 
+#include "base/memory.h"
 #include "base/page_io.h"
 
 namespace terrace {
@@ -14,21 +12,17 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   // Not cleared.
-  explicit AlignedBuffer(size_t bytes)
-      : bytes_((bytes + kPageAlign - 1) / kPageAlign * kPageAlign),
-        data_(static_cast<std::byte*>(std::aligned_alloc(kPageAlign, bytes_))) {
-    if (data_ == nullptr) throw std::bad_alloc();
+  explicit AlignedBuffer(size_t bytes) { Reserve(bytes); }
+
+  std::byte* data() const { return memory_.data(); }
+  size_t size() const { return memory_.size(); }
+  // Makes size() at least `bytes`; what it held may be lost.
+  void Reserve(size_t bytes) {
+    if (bytes > size()) memory_.Resize((bytes + kPageAlign - 1) / kPageAlign * kPageAlign);
   }
 
-  std::byte* data() const { return data_.get(); }
-  size_t size() const { return bytes_; }
-
  private:
-  struct Free {
-    void operator()(std::byte* data) const { std::free(data); }
-  };
-  size_t bytes_ = 0;
-  std::unique_ptr<std::byte, Free> data_;
+  MappedBytes memory_;
 };
 
 }  // namespace terrace

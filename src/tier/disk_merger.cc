@@ -21,14 +21,17 @@ constexpr int64_t kRetryRows = 1 << 20;
 
 DiskMerger::DiskMerger(DiskContext* context,
                        const std::vector<std::unique_ptr<DiskPartition>>* partitions,
-                       const DiskBudget& budget, bool sync, bool background, Retire retire)
+                       const DiskBudget& budget, bool background, Retire retire)
     : context_(*context),
       partitions_(*partitions),
       budget_(budget),
-      sync_(sync),
       background_(background),
       retire_(std::move(retire)),
       forced_(partitions->size()) {
+  {
+    MutexLock lock(&mu_);
+    AllowAll();
+  }
   if (background_) thread_ = std::jthread([this] { Loop(); });
 }
 
@@ -62,7 +65,10 @@ bool DiskMerger::PickForIndex(const std::vector<PartitionStats>& all, Job* job) 
     if (gain <= best) continue;
     best = gain;
     // Half of what is left, so that the next merge has room too.
-    *job = {static_cast<int>(p), false, (limit - index) / kIndexBytes / 2};
+    *job = {.partition = static_cast<int>(p),
+            .paced_rows = (limit - index) / kIndexBytes / 2,
+            .index_from = index,
+            .index_to = limit};
   }
   return best > 0;
 }
@@ -75,21 +81,24 @@ bool DiskMerger::PickForSpace(const std::vector<PartitionStats>& all, Job* job) 
     live += layout.PagesFor(s.rows_min()) + kSlackPages;
   }
   if (used <= static_cast<int64_t>(kSpaceDue * static_cast<double>(live))) return false;
-  const double left = kSpaceLimit * static_cast<double>(live) - static_cast<double>(used);
-  const int64_t paced_rows =
-      static_cast<int64_t>(left * static_cast<double>(layout.rows_per_page) / 2);
+  const int64_t limit = static_cast<int64_t>(kSpaceLimit * static_cast<double>(live));
+  const int64_t paced_rows = (limit - used) * static_cast<int64_t>(layout.rows_per_page) / 2;
   double best = 0;
   for (size_t p = 0; p < all.size(); ++p) {
     const PartitionStats& s = all[p];
-    const int64_t merged = layout.PagesFor(s.rows_max()), logs = layout.PagesFor(s.log_keys);
+    const int64_t merged = layout.PagesFor(s.rows_min()), logs = layout.PagesFor(s.log_keys);
     const auto consider = [&](bool logs_alone, int64_t freed, int64_t written) {
       const double gain = static_cast<double>(freed) / static_cast<double>(written + 1);
       if (gain <= best) return;
       best = gain;
-      *job = {static_cast<int>(p), logs_alone, paced_rows};
+      *job = {.partition = static_cast<int>(p),
+              .logs_alone = logs_alone,
+              .paced_rows = paced_rows,
+              .pages_from = used,
+              // Many deletes at once can leave nothing below the limit: puts go on, slowly.
+              .pages_to = std::max(limit, used + live / 32)};
     };
-    // rows_max counts a key of both base and logs twice; what is freed is at least this.
-    consider(false, s.base_pages + s.log_pages - std::min(merged, s.base_pages + logs), merged);
+    consider(false, s.base_pages + s.log_pages - merged, merged);
     consider(true, s.log_pages - logs, logs);
   }
   return best > 0;
@@ -108,7 +117,8 @@ bool DiskMerger::PickJob(Job* job) {
     if (s.log_keys == 0) forced_[p] = false;
     const bool many = s.logs > kMaxLogs || s.log_pages > LogPlace::kMaxNumber / 2;
     if (!forced_[p] && !many) continue;
-    *job = {static_cast<int>(p), !forced_[p] && 4 * s.log_keys < s.base_rows, 1};
+    *job = {.partition = static_cast<int>(p),
+            .logs_alone = !forced_[p] && 4 * s.log_keys < s.base_rows};
     return true;
   }
   return false;
@@ -137,6 +147,7 @@ bool DiskMerger::RunOne() {
     while (running_) changed_.Wait(&mu_);
     if (stop_ || !PickJob(&job)) return false;
     running_ = true;
+    Allow(job, 0);
   }
   std::exception_ptr failure;
   std::string text;
@@ -149,6 +160,7 @@ bool DiskMerger::RunOne() {
   }
   MutexLock lock(&mu_);
   running_ = false;
+  AllowAll();
   failure_ = failure;
   failure_text_ = text;
   retry_at_ = failure ? rows_ + kRetryRows : 0;
@@ -178,8 +190,26 @@ void DiskMerger::RunJob(const Job& job) {
     MergeIntoBase(partition, frozen, progress);
 }
 
+void DiskMerger::Allow(const Job& job, double progress) {
+  const auto allowed = [&](int64_t from, int64_t to) {
+    // A tenth at once, so that a merge that is in time holds up nobody.
+    const double share = std::min(1.0, 0.1 + progress);
+    return from +
+           static_cast<int64_t>(share * static_cast<double>(std::max<int64_t>(to - from, 0)));
+  };
+  if (job.index_to > 0) allowed_index_ = allowed(job.index_from, job.index_to);
+  if (job.pages_to > 0) allowed_pages_ = allowed(job.pages_from, job.pages_to);
+  changed_.NotifyAll();
+}
+
+void DiskMerger::AllowAll() {
+  allowed_index_ = IndexLimit();
+  allowed_pages_ = INT64_MAX;
+}
+
 void DiskMerger::Pace(const Job& job, int64_t start_rows, int64_t done, int64_t total) {
   MutexLock lock(&mu_);
+  Allow(job, static_cast<double>(done) / static_cast<double>(std::max<int64_t>(total, 1)));
   for (;;) {
     if (stop_) throw Stopped();
     if (waiting_ > 0 || !background_) return;
@@ -205,10 +235,7 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
   while (rows.Next())
     if (rows.row() != nullptr) writer.Add(rows.mix(), rows.row());
   std::shared_ptr<BaseFile> base = writer.Finish();
-  if (base != nullptr) {
-    if (sync_) base->Sync();
-    bytes_written_ += base->file_bytes();
-  }
+  if (base != nullptr) bytes_written_ += base->file_bytes();
   retire_(partition.InstallBase(frozen, std::move(base)));
   ++merges_;
 }
@@ -234,43 +261,21 @@ void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Froz
 }
 
 void DiskMerger::WaitForRoomSlow() {
-  {
-    MutexLock lock(&mu_);
-    budget_.CheckRows(context_.dir, total_rows_, context_.fence_bytes, context_.filter_bytes,
-                      context_.layout);
-  }
-  const auto full = [this] { return context_.index_bytes >= IndexLimit(); };
-  const auto no_help = [this] {
-    budget_.FailIndex(context_.dir, context_.index_bytes, IndexLimit());
-  };
-  if (!background_) {
-    while (full()) {
-      if (!RunOne()) no_help();
-      MutexLock lock(&mu_);
-      if (failure_) std::rethrow_exception(failure_);
-    }
-    return;
-  }
   MutexLock lock(&mu_);
+  budget_.CheckRows(context_.dir, total_rows_, context_.fence_bytes, context_.filter_bytes,
+                    context_.layout);
   ++waiting_;
   retry_at_ = 0;
   failure_ = nullptr;
-  work_.NotifyOne();
-  Job job;
-  while (full() && !failure_ && !stop_ && (running_ || PickJob(&job))) changed_.Wait(&mu_);
+  Drive([this] { return !HasRoom(); });
   --waiting_;
   if (failure_) std::rethrow_exception(failure_);
-  if (full() && !stop_) no_help();
+  if (!HasRoom() && !stop_) budget_.FailIndex(context_.dir, context_.index_bytes, IndexLimit());
 }
 
-void DiskMerger::Settle(bool everything) {
-  MutexLock lock(&mu_);
-  ++waiting_;
-  retry_at_ = 0;
-  failure_ = nullptr;
-  if (everything) std::fill(forced_.begin(), forced_.end(), true);
+void DiskMerger::Drive(const std::function<bool()>& wanted) {
   Job job;
-  while (!failure_ && !stop_ && (running_ || PickJob(&job))) {
+  while (wanted() && !failure_ && !stop_ && (running_ || PickJob(&job))) {
     if (background_) {
       work_.NotifyOne();
       changed_.Wait(&mu_);
@@ -280,6 +285,15 @@ void DiskMerger::Settle(bool everything) {
       mu_.Lock();
     }
   }
+}
+
+void DiskMerger::Settle(bool everything) {
+  MutexLock lock(&mu_);
+  ++waiting_;
+  retry_at_ = 0;
+  failure_ = nullptr;
+  if (everything) std::fill(forced_.begin(), forced_.end(), true);
+  Drive([] { return true; });
   --waiting_;
   if (failure_) std::rethrow_exception(failure_);
 }

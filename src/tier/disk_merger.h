@@ -3,7 +3,8 @@
 // A merge is due when the index of all logs nears its limit, or when the files near twice the bytes
 // of the live rows. Both look at the store as a whole and take the partition where a page written
 // helps most, so partitions take turns by themselves, and each gathers about twice the log that one
-// cap for all would give it. Logs that are mostly garbage are rewritten alone. A merge advances
+// cap for all would give it. Logs that are mostly garbage are rewritten alone.
+// Merges and puts keep pace. A merge advances
 // with the rows that are put, so that it ends before it is urgent and never rushes through the
 // device; who waits for it lets it run freely. A merge that fails leaves the partition as it was;
 // it is tried again later, or when somebody waits. Any thread may call.
@@ -29,15 +30,15 @@ class DiskMerger {
   // `retire` gets the paths of files that the store no longer uses.
   using Retire = std::function<void(const std::vector<std::string>& paths)>;
   DiskMerger(DiskContext* context, const std::vector<std::unique_ptr<DiskPartition>>* partitions,
-             const DiskBudget& budget, bool sync, bool background, Retire retire);
+             const DiskBudget& budget, bool background, Retire retire);
   ~DiskMerger();
   DiskMerger(const DiskMerger&) = delete;
   DiskMerger& operator=(const DiskMerger&) = delete;
 
-  // Returns when the index is below its limit. Throws what merges fail with, or Error(kUsage) when
-  // the budget is too small for merges to help.
+  // Returns when there is room for a partition's share of a batch, in the index and on the disk.
+  // Throws what merges fail with, or Error(kUsage) when the budget is too small for merges to help.
   void WaitForRoom() EXCLUDES(mu_) {
-    if (context_.index_bytes.load(std::memory_order_relaxed) >= IndexLimit()) WaitForRoomSlow();
+    if (!HasRoom()) WaitForRoomSlow();
   }
   // `rows` were put or deleted.
   void Advance(int64_t rows) EXCLUDES(mu_);
@@ -55,10 +56,21 @@ class DiskMerger {
     int partition = -1;
     bool logs_alone = false;
     int64_t paced_rows = 1;  // puts in which it is to be done
+    // What puts may use before its start and at its end; 0: it is not for this.
+    int64_t index_from = 0, index_to = 0;
+    int64_t pages_from = 0, pages_to = 0;
   };
   struct Stopped {};
 
+  bool HasRoom() const {
+    return context_.index_bytes < allowed_index_ && context_.pages < allowed_pages_;
+  }
   void WaitForRoomSlow() EXCLUDES(mu_);
+  // What puts may use until the job has advanced further.
+  void Allow(const Job& job, double progress) REQUIRES(mu_);
+  void AllowAll() REQUIRES(mu_);
+  // Lets jobs run while some are due and `wanted()`, or until one fails.
+  void Drive(const std::function<bool()>& wanted) REQUIRES(mu_);
   void Loop() EXCLUDES(mu_);
   // What is most urgent; false if nothing is due.
   bool PickJob(Job* job) REQUIRES(mu_);
@@ -77,7 +89,6 @@ class DiskMerger {
   DiskContext& context_;
   const std::vector<std::unique_ptr<DiskPartition>>& partitions_;
   const DiskBudget& budget_;
-  const bool sync_;
   const bool background_;
   const Retire retire_;
 
@@ -93,6 +104,7 @@ class DiskMerger {
   std::vector<bool> forced_ GUARDED_BY(mu_);
   std::exception_ptr failure_ GUARDED_BY(mu_);
   std::string failure_text_ GUARDED_BY(mu_);
+  std::atomic<int64_t> allowed_index_{INT64_MAX}, allowed_pages_{INT64_MAX};  // set under mu_
   std::atomic<int64_t> merges_{0}, log_rewrites_{0}, bytes_read_{0}, bytes_written_{0};
 
   std::jthread thread_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 
@@ -15,16 +16,16 @@ DiskPartition::DiskPartition(DiskContext* context, int number)
       number_(number),
       index_(context->layout.partition_bits) {
   MutexLock lock(&mu_);
-  CountIndex();
+  CountUse();
 }
 
 DiskPartition::~DiskPartition() = default;
 
-void DiskPartition::CountIndex() {
-  const int64_t bytes = static_cast<int64_t>(index_.bytes());
-  if (bytes == counted_bytes_) return;
-  context_.index_bytes += bytes - counted_bytes_;
-  counted_bytes_ = bytes;
+void DiskPartition::CountUse() {
+  const int64_t index = static_cast<int64_t>(index_.bytes());
+  const int64_t pages = next_page() + (base_ == nullptr ? 0 : base_->pages());
+  context_.index_bytes += index - std::exchange(counted_index_, index);
+  context_.pages += pages - std::exchange(counted_pages_, pages);
 }
 
 bool DiskPartition::InBase(uint64_t mix) const {
@@ -58,7 +59,7 @@ void DiskPartition::Load(const ManifestPartition& manifest) {
                            context_.direct, layout_, header, context_.use_filters));
   }
   for (const ManifestLog& log : manifest.logs) ReadLog(log);
-  CountIndex();
+  CountUse();
 }
 
 void DiskPartition::ReadLog(const ManifestLog& entry) {
@@ -138,19 +139,20 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
   out->requests.insert(out->requests.end(), in_logs.begin(), in_logs.end());
 }
 
-void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows) {
+void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows,
+                        AlignedBuffer* scratch) {
   MutexLock lock(&mu_);
-  for (const KeyItem& item : items) Write(item.mix, rows + item.index * layout_.row_bytes);
-  CountIndex();
+  for (const KeyItem& item : items) Write(item.mix, rows + item.index * layout_.row_bytes, scratch);
+  CountUse();
 }
 
-void DiskPartition::Delete(std::span<const KeyItem> items) {
+void DiskPartition::Delete(std::span<const KeyItem> items, AlignedBuffer* scratch) {
   MutexLock lock(&mu_);
   for (const KeyItem& item : items) {
     // What is certainly absent needs no tombstone.
-    if (InBase(item.mix) || !index_.Find(item.mix).none()) Write(item.mix, nullptr);
+    if (InBase(item.mix) || !index_.Find(item.mix).none()) Write(item.mix, nullptr, scratch);
   }
-  CountIndex();
+  CountUse();
 }
 
 void DiskPartition::CountKey(uint64_t mix, LogPlace before, bool tombstone) {
@@ -158,8 +160,8 @@ void DiskPartition::CountKey(uint64_t mix, LogPlace before, bool tombstone) {
   if (before.none() && !InBase(mix)) ++new_keys_;
 }
 
-void DiskPartition::Write(uint64_t mix, const std::byte* row) {
-  if (buffer_.size() == context_.buffer_rows) FlushBuffer();
+void DiskPartition::Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) {
+  if (buffer_.size() == context_.buffer_rows) FlushBuffer(scratch);
   const bool tombstone = row == nullptr;
   const uint32_t next = static_cast<uint32_t>(buffer_.size());
   const LogPlace before = index_.Set(mix, LogPlace::Buffer(next, tombstone));
@@ -188,7 +190,7 @@ void DiskPartition::OpenForAppend() {
 }
 
 // Nothing has changed if this throws: the pages are written again, at the same place.
-void DiskPartition::FlushBuffer() {
+void DiskPartition::FlushBuffer(AlignedBuffer* scratch) {
   if (buffer_.size() == 0) return;
   const size_t per_page = layout_.rows_per_page;
   const size_t pages = (buffer_.size() + per_page - 1) / per_page;
@@ -205,7 +207,8 @@ void DiskPartition::FlushBuffer() {
   std::iota(slots.begin(), slots.end(), 0);
   std::sort(slots.begin(), slots.end(),
             [&](uint32_t a, uint32_t b) { return buffer_.mixes[a] < buffer_.mixes[b]; });
-  AlignedBuffer bytes(pages * layout_.page_bytes);
+  AlignedBuffer& bytes = *scratch;
+  bytes.Reserve(pages * layout_.page_bytes);
   std::vector<PageEntry> entries;
   for (size_t page = 0; page < pages; ++page) {
     entries.clear();
@@ -234,8 +237,9 @@ void DiskPartition::FlushBuffer() {
 }
 
 DiskPartition::Version DiskPartition::Flush(bool seal) {
+  AlignedBuffer scratch;
   MutexLock lock(&mu_);
-  FlushBuffer();
+  FlushBuffer(&scratch);
   if (seal) appending_ = false;
   Version version;
   version.base = base_;
@@ -266,8 +270,9 @@ RowSources DiskPartition::Sources() {
 }
 
 DiskPartition::Frozen DiskPartition::Freeze() {
+  AlignedBuffer scratch;
   MutexLock lock(&mu_);
-  FlushBuffer();
+  FlushBuffer(&scratch);
   appending_ = false;
   Frozen frozen;
   frozen.sources.base = base_;
@@ -302,7 +307,7 @@ std::vector<std::string> DiskPartition::InstallBase(const Frozen& frozen,
   SetBase(std::move(base));
   new_keys_ = 0;
   index_.ForEach([&](uint64_t mix, LogPlace) { new_keys_ += InBase(mix) ? 0 : 1; });
-  CountIndex();
+  CountUse();
   return unused;
 }
 
@@ -322,7 +327,7 @@ std::vector<std::string> DiskPartition::InstallLog(const Frozen& frozen,
   std::vector<std::string> unused = DropFrozenLogs(frozen);
   for (OpenLog& open : logs_) open.first = open.first - frozen.end + pages;
   if (pages > 0) logs_.insert(logs_.begin(), OpenLog{std::move(log), 0});
-  CountIndex();
+  CountUse();
   return unused;
 }
 

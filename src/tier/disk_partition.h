@@ -30,6 +30,7 @@ struct DiskContext {
   std::atomic<uint64_t> next_file{1};
   // Sums over the partitions.
   std::atomic<int64_t> index_bytes{0}, fence_bytes{0}, filter_bytes{0};
+  std::atomic<int64_t> pages{0};  // of bases and logs in use
   std::atomic<int64_t> log_bytes_written{0};
 };
 
@@ -72,9 +73,10 @@ class DiskPartition {
   // for these and for absent keys (0); the others become requests.
   void Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,
               PageRequests* requests) EXCLUDES(mu_);
-  // In the order of items.
-  void Put(std::span<const KeyItem> items, const std::byte* rows) EXCLUDES(mu_);
-  void Delete(std::span<const KeyItem> items) EXCLUDES(mu_);
+  // In the order of items. `scratch` is for pages on their way to the log.
+  void Put(std::span<const KeyItem> items, const std::byte* rows, AlignedBuffer* scratch)
+      EXCLUDES(mu_);
+  void Delete(std::span<const KeyItem> items, AlignedBuffer* scratch) EXCLUDES(mu_);
 
   // What the partition consists of now; all of it is on pages, in files that are not written to any
   // more if `seal`.
@@ -113,13 +115,14 @@ class DiskPartition {
 
   // May be in the base; false is certain.
   bool InBase(uint64_t mix) const REQUIRES(mu_);
-  void Write(uint64_t mix, const std::byte* row) REQUIRES(mu_);
+  void Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) REQUIRES(mu_);
   void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
-  void FlushBuffer() REQUIRES(mu_);
+  void FlushBuffer(AlignedBuffer* scratch) REQUIRES(mu_);
   void OpenForAppend() REQUIRES(mu_);
   void ReadLog(const ManifestLog& entry) REQUIRES(mu_);
   void SetBase(std::shared_ptr<BaseFile> base) REQUIRES(mu_);
-  void CountIndex() REQUIRES(mu_);
+  // Tells the context how much the partition uses.
+  void CountUse() REQUIRES(mu_);
   std::vector<std::string> DropFrozenLogs(const Frozen& frozen) REQUIRES(mu_);
   uint32_t next_page() const REQUIRES(mu_);
 
@@ -135,7 +138,7 @@ class DiskPartition {
   LogBuffer buffer_ GUARDED_BY(mu_);
   int64_t tombstones_ GUARDED_BY(mu_) = 0;  // keys whose newest entry is one
   int64_t new_keys_ GUARDED_BY(mu_) = 0;    // keys in the index that are certainly not in the base
-  int64_t counted_bytes_ GUARDED_BY(mu_) = 0;  // of the index, as the context knows it
+  int64_t counted_index_ GUARDED_BY(mu_) = 0, counted_pages_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace terrace

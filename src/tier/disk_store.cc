@@ -105,8 +105,7 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
   if (read_only && context_.index_bytes > limit)
     budget_.FailIndex(dir, context_.index_bytes, limit);
   if (read_only) return;
-  merger_.emplace(&context_, &partitions_, budget_, options.durability == Durability::kCommit,
-                  options.background,
+  merger_.emplace(&context_, &partitions_, budget_, options.background,
                   [this](const std::vector<std::string>& paths) { files_.Retire(paths); });
   merger_->WaitForRoom();
 }
@@ -165,29 +164,29 @@ size_t DiskStoreImpl::Get(std::span<const uint64_t> keys, std::byte* rows, uint8
 template <typename F>
 void DiskStoreImpl::Write(std::span<const uint64_t> keys, F f) {
   CheckWritable();
-  Array<KeyItem> items, scratch;
+  Array<KeyItem> items, sorting;
+  AlignedBuffer scratch;
   for (size_t begin = 0; begin < keys.size(); begin += budget_.batch_keys) {
     const auto part = keys.subspan(begin, std::min(budget_.batch_keys, keys.size() - begin));
-    SortKeys(part, &items, &scratch);
+    SortKeys(part, &items, &sorting);
     ForEachPartition(context_.layout, items, [&](int p, std::span<const KeyItem> share) {
       merger_->WaitForRoom();
-      f(partition(p), share, begin);
+      f(partition(p), share, begin, &scratch);
     });
     merger_->Advance(static_cast<int64_t>(part.size()));
   }
 }
 
 void DiskStoreImpl::Put(std::span<const uint64_t> keys, const std::byte* rows) {
-  Write(keys, [&](DiskPartition& partition, std::span<const KeyItem> items, size_t begin) {
-    partition.Put(items, rows + begin * row_bytes());
-  });
+  Write(keys,
+        [&](DiskPartition& partition, std::span<const KeyItem> items, size_t begin,
+            AlignedBuffer* scratch) { partition.Put(items, rows + begin * row_bytes(), scratch); });
   put_ += static_cast<int64_t>(keys.size());
 }
 
 void DiskStoreImpl::Delete(std::span<const uint64_t> keys) {
-  Write(keys, [](DiskPartition& partition, std::span<const KeyItem> items, size_t) {
-    partition.Delete(items);
-  });
+  Write(keys, [](DiskPartition& partition, std::span<const KeyItem> items, size_t,
+                 AlignedBuffer* scratch) { partition.Delete(items, scratch); });
   deleted_ += static_cast<int64_t>(keys.size());
 }
 
