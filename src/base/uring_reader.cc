@@ -126,8 +126,8 @@ void UringReader::Enter() {
   int error = 0;
   if (ring_.open() && owner_ == 0) {
     // io_uring_enable_rings is not in the library of Debian 12.
-    if (syscall(__NR_io_uring_register, ring_.get()->ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr,
-                0) != 0)
+    if (syscall(__NR_io_uring_register, static_cast<unsigned>(ring_.get()->ring_fd),
+                IORING_REGISTER_ENABLE_RINGS, nullptr, 0) != 0)
       error = errno;
     owner_ = ThisThread();
   } else {
