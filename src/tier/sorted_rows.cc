@@ -33,8 +33,8 @@ int64_t RowSources::log_pages() const {
 }
 
 PageStream::PageStream(PageFile* file, uint64_t number, int64_t pages, const PageLayout& layout,
-                       const ReadProgress& progress)
-    : file_(file), number_(number), pages_(pages), layout_(layout), progress_(progress) {
+                       ReadProgress progress)
+    : file_(file), number_(number), pages_(pages), layout_(layout), progress_(std::move(progress)) {
   const size_t all = static_cast<size_t>(pages) * layout.page_bytes;
   if (pages > 0) buffer_ = AlignedBuffer(std::clamp(all, layout.page_bytes, kReadBytes));
 }

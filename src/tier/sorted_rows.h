@@ -55,7 +55,7 @@ using ReadProgress = std::function<void(int64_t pages)>;
 class PageStream {
  public:
   PageStream(PageFile* file, uint64_t number, int64_t pages, const PageLayout& layout,
-             const ReadProgress& progress);
+             ReadProgress progress);
   // Null at the end.
   const std::byte* Next();
 
@@ -64,7 +64,7 @@ class PageStream {
   const uint64_t number_;
   const int64_t pages_;
   const PageLayout& layout_;
-  const ReadProgress& progress_;
+  const ReadProgress progress_;
   AlignedBuffer buffer_;
   int64_t next_ = 0;      // page
   int64_t read_end_ = 0;  // behind the last page in the buffer
