@@ -9,6 +9,11 @@
 #include "base/error.h"
 
 namespace terrace {
+namespace {
+
+constexpr size_t kAhead = 16;  // keys whose index line is fetched before its turn
+
+}  // namespace
 
 DiskPartition::DiskPartition(DiskContext* context, int number)
     : context_(*context),
@@ -100,7 +105,6 @@ void DiskPartition::ReadLog(const ManifestLog& entry) {
 void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,
                            PageRequests* out) {
   MutexLock lock(&mu_);
-  constexpr size_t kAhead = 16;
   const uint32_t first_file = static_cast<uint32_t>(out->files.size());
   if (base_ != nullptr) out->files.push_back({base_, base_->file(), base_->number(), false});
   const uint32_t first_log = static_cast<uint32_t>(out->files.size());

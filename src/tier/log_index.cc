@@ -17,7 +17,7 @@ void LogIndex::Spread(size_t capacity) {
   if (room > slots_) memory_.Resize(room * kSlotBytes);
   size_t next = room;
   for (size_t slot = slots_; slot-- > 0;)
-    if (!PlaceAt(slot).none()) std::memmove(At(--next), At(slot), kSlotBytes);
+    if (!EmptyAt(slot)) Store(--next, MixAt(slot), PlaceAt(slot));
   end = 0;
   for (; next < room; ++next) {
     const uint64_t mix = MixAt(next);
@@ -42,14 +42,14 @@ LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {
       return before;
     }
     size_t empty = slot;
-    while (!PlaceAt(empty).none()) ++empty;
+    while (!EmptyAt(empty)) ++empty;
     if (size_ * 8 < capacity_ * 7 && empty + 1 < slots_) {
       std::memmove(At(slot + 1), At(slot), (empty - slot) * kSlotBytes);
       Store(slot, mix, place);
       ++size_;
       return before;
     }
-    Spread(capacity_ + std::max(capacity_ / 4, kMinCapacity));
+    Spread(capacity_ + std::max(capacity_ / 8, kMinCapacity));
   }
 }
 

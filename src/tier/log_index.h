@@ -56,14 +56,14 @@ class LogIndex {
   template <typename F>
   void ForEach(F f) const {
     for (size_t slot = 0; slot < slots_; ++slot)
-      if (!PlaceAt(slot).none()) f(MixAt(slot), PlaceAt(slot));
+      if (!EmptyAt(slot)) f(MixAt(slot), PlaceAt(slot));
   }
   // Replaces each place by f(mix, place) in the order of mixes, dropping it where that is none, and
   // gives up the room that is left over.
   template <typename F>
   void Update(F f) {
     for (size_t slot = 0; slot < slots_; ++slot) {
-      if (PlaceAt(slot).none()) continue;
+      if (EmptyAt(slot)) continue;
       const LogPlace place = f(MixAt(slot), PlaceAt(slot));
       Store(slot, place.none() ? kEmptyMix : MixAt(slot), place);
       if (place.none()) --size_;
@@ -94,14 +94,17 @@ class LogIndex {
     std::memcpy(&mix, At(slot), sizeof(mix));
     return mix;
   }
+  // Three bytes are loaded and stored with the mix's last one before them: as one word.
   LogPlace PlaceAt(size_t slot) const {
-    uint32_t bits = 0;
-    std::memcpy(&bits, At(slot) + sizeof(uint64_t), 3);
-    return {bits};
+    uint32_t word;
+    std::memcpy(&word, At(slot) + 7, sizeof(word));
+    return {word >> 8};
   }
+  bool EmptyAt(size_t slot) const { return MixAt(slot) == kEmptyMix && PlaceAt(slot).none(); }
   void Store(size_t slot, uint64_t mix, LogPlace place) {
     std::memcpy(At(slot), &mix, sizeof(mix));
-    std::memcpy(At(slot) + sizeof(mix), &place.bits, 3);
+    const uint32_t word = static_cast<uint32_t>(mix >> 56) | place.bits << 8;
+    std::memcpy(At(slot) + 7, &word, sizeof(word));
   }
   void Clear(size_t begin, size_t end) { std::memset(At(begin), 0xff, (end - begin) * kSlotBytes); }
   // Moves all entries to where they belong in a table of this capacity, in place.
