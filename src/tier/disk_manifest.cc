@@ -14,7 +14,8 @@ namespace terrace {
 namespace {
 
 constexpr std::string_view kFirstLine = "terrace disk store";
-constexpr int64_t kMaxPages = int64_t{1} << 40;
+constexpr int64_t kMaxPages = UINT32_MAX;             // of a file
+constexpr int64_t kMaxStorePages = int64_t{1} << 40;  // so that bytes do not overflow
 
 // Takes the text apart word by word; every surprise is an error with its line.
 class Parser {
@@ -87,7 +88,7 @@ ManifestPartition ParsePartition(Parser& parser, int partition, int64_t last_fil
     parser.Expect(":");
     parsed.base.pages = parser.Number("pages", 1, kMaxPages);
     parser.Expect(":");
-    parsed.base.rows = parser.Number("rows", 1, kMaxPages);
+    parsed.base.rows = parser.Number("rows", 1, kMaxStorePages);
   }
   while (parser.Accept(" log ")) {
     ManifestLog& log = parsed.logs.emplace_back();
@@ -156,11 +157,15 @@ DiskManifest DiskManifest::Parse(std::string_view text, const std::string& path)
   const int64_t next_file = line("next_file", 1, kLast);
   manifest.next_file = static_cast<uint64_t>(next_file);
   std::set<uint64_t> files;
+  int64_t pages = 0;
   for (int p = 0; p < partitions; ++p) {
     const ManifestPartition& parsed =
         manifest.partitions.emplace_back(ParsePartition(parser, p, next_file - 1, &files));
     if (manifest.layout.PagesFor(parsed.base.rows) != parsed.base.pages)
       parser.Fail("a base whose pages are full");
+    pages += parsed.base.pages;
+    for (const ManifestLog& log : parsed.logs) pages += log.pages;
+    if (pages > kMaxStorePages) parser.Fail(fmt::format("at most {} pages", kMaxStorePages));
   }
   if (!parser.rest().empty()) parser.Fail("the end");
   return manifest;

@@ -124,6 +124,14 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"NoColon", "log 5:1", "log 5 1", "line 9: expected \":\""}),
     [](const auto& test) { return test.param.name; });
 
+TEST(DiskManifest, MorePagesThanBytesCanBeCountedAreADamage) {
+  std::string logs = "log 5:1";
+  for (int file = 100; file < 400; ++file) logs += fmt::format(" log {}:4294967295", file);
+  const std::string body =
+      Replaced(Replaced(kBody, "next_file 21", "next_file 999"), "log 5:1", logs);
+  EXPECT_THAT(Failure(Signed(body)), HasSubstr("line 10: expected at most 1099511627776 pages"));
+}
+
 TEST(DiskManifest, AnotherVersionIsNamedWhateverFollows) {
   const std::string other = Replaced(kBody, "store 1", "store 2");
   for (const std::string& text : {other, Signed(other), std::string("terrace disk store 2 x")})

@@ -1,5 +1,7 @@
 #include "tier/page_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -17,11 +19,16 @@ PageWriter::PageWriter(Env& env, const std::string& path, bool direct, const Pag
       path_(path),
       layout_(layout),
       number_(number),
-      file_(env.OpenPages(path, PageMode::kCreate, direct)),
       rows_(layout.rows_per_page * layout.row_bytes),
       buffer_(std::max(kWriteBytes, layout.page_bytes)) {
+  if (layout.PagesFor(max_entries) > UINT32_MAX)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: {} rows are more than a file of {} pages holds: create the store "
+                            "with more partitions",
+                            path, max_entries, UINT32_MAX));
   fences_.reserve(static_cast<size_t>(layout.PagesFor(max_entries)));
   page_.reserve(layout.rows_per_page);
+  file_ = env.OpenPages(path, PageMode::kCreate, direct);
 }
 
 PageWriter::~PageWriter() {

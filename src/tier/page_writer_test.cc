@@ -65,6 +65,12 @@ TEST_P(PageWriterTest, AFileThatIsNotKeptIsRemoved) {
   EXPECT_FALSE(PosixEnv().Exists(path_));
 }
 
+TEST_P(PageWriterTest, MoreRowsThanAFileTakesAreRefusedBeforeItIsMade) {
+  const int64_t entries = (int64_t{1} << 32) * static_cast<int64_t>(layout_.rows_per_page);
+  EXPECT_THROW(PageWriter(PosixEnv(), path_, false, layout_, 3, entries), Error);
+  EXPECT_FALSE(PosixEnv().Exists(path_));
+}
+
 TEST_P(PageWriterTest, AppendsBehindThePages) {
   PageWriter writer(PosixEnv(), path_, false, layout_, 3, 1);
   writer.Add(1, nullptr);
