@@ -1,4 +1,4 @@
-// Files in memory, for tests: reads can be made short or fail.
+// Files in memory, for tests: reads can be made short or fail. A file stays as long as it is open.
 #pragma once
 
 #include <fnmatch.h>
@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,7 +50,7 @@ class MemoryEnv : public Env {
     return paths;
   }
 
-  // There are no directories: a path is just a name. Pages, readers and locks are the real Env's.
+  // There are no directories: a path is just a name. Nor are there locks.
   void MakeDirectory(const std::string&) override {}
   void SyncDirectory(const std::string&) override {}
   std::vector<std::string> List(const std::string& path) override {
@@ -59,14 +60,18 @@ class MemoryEnv : public Env {
     return names;
   }
   void Link(const std::string& from, const std::string& to) override { files[to] = Find(from); }
-  std::unique_ptr<PageFile> OpenPages(const std::string& path, PageMode mode,
-                                      bool direct) override {
-    return PosixEnv().OpenPages(path, mode, direct);
+  std::unique_ptr<FileLock> Lock(const std::string&) override {
+    return std::make_unique<FileLock>();
+  }
+
+  std::unique_ptr<PageFile> OpenPages(const std::string& path, PageMode mode, bool) override {
+    if (mode == PageMode::kCreate) files[path].clear();
+    Find(path);
+    return std::make_unique<Pages>(&files[path], path);
   }
   std::unique_ptr<BatchReader> NewBatchReader(const BatchReaderOptions& options) override {
-    return PosixEnv().NewBatchReader(options);
+    return std::make_unique<PageReader>(options.max_read);
   }
-  std::unique_ptr<FileLock> Lock(const std::string& path) override { return PosixEnv().Lock(path); }
 
  private:
   class Reader : public SequentialFile {
@@ -98,6 +103,47 @@ class MemoryEnv : public Env {
 
    private:
     std::string* const contents_;
+  };
+
+  class Pages : public PageFile {
+   public:
+    Pages(std::string* contents, std::string path) : contents_(*contents), path_(std::move(path)) {}
+    void Read(uint64_t offset, void* buffer, size_t size) override {
+      if (offset > contents_.size() || size > contents_.size() - offset)
+        throw Error(ErrorCode::kIo, path_ + ": cannot read: the file ends");
+      std::memcpy(buffer, contents_.data() + offset, size);
+    }
+    void Write(uint64_t offset, const void* data, size_t size) override {
+      if (contents_.size() < offset + size) contents_.resize(offset + size);
+      std::memcpy(contents_.data() + offset, data, size);
+    }
+    void Sync() override {}
+    void Truncate(uint64_t size) override { contents_.resize(size); }
+    uint64_t Size() override { return contents_.size(); }
+    const std::string& path() const override { return path_; }
+    bool direct() const override { return false; }
+    int descriptor() const override { return -1; }
+
+   private:
+    std::string& contents_;
+    const std::string path_;
+  };
+
+  class PageReader : public BatchReader {
+   public:
+    explicit PageReader(size_t max_read) : buffer_(max_read) {}
+    size_t max_read() const override { return buffer_.size(); }
+    size_t buffer_bytes() const override { return buffer_.size(); }
+    const char* name() const override { return "memory"; }
+    void Read(std::span<const PageRead> reads, const Done& done) override {
+      for (size_t i = 0; i < reads.size(); ++i) {
+        reads[i].file->Read(reads[i].offset, buffer_.data(), reads[i].size);
+        done(i, buffer_.data());
+      }
+    }
+
+   private:
+    std::vector<std::byte> buffer_;
   };
 
   const std::string& Find(const std::string& path) const {
