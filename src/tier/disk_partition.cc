@@ -63,11 +63,13 @@ void DiskPartition::Load(const ManifestPartition& manifest) {
     SetBase(BaseFile::Open(context_.env, BasePath(context_.dir, manifest.base.file),
                            context_.direct, layout_, header, context_.use_filters));
   }
-  for (const ManifestLog& log : manifest.logs) ReadLog(log);
+  Array<KeyItem> items;
+  for (const ManifestLog& log : manifest.logs) ReadLog(log, &items);
+  BuildIndex(std::move(items));
   CountUse();
 }
 
-void DiskPartition::ReadLog(const ManifestLog& entry) {
+void DiskPartition::ReadLog(const ManifestLog& entry, Array<KeyItem>* items) {
   auto log = std::make_shared<LogFile>();
   log->number = entry.file;
   log->file =
@@ -93,13 +95,24 @@ void DiskPartition::ReadLog(const ManifestLog& entry) {
             ErrorCode::kCorruption,
             fmt::format("{}: page {} holds a key of partition {}, not {}", log->file->path(),
                         number - first, layout_.PartitionOf(page.mix(i)), number_));
-      const LogPlace before = index_.Set(page.mix(i), LogPlace::Page(number, tombstone));
-      CountKey(page.mix(i), before, tombstone);
+      items->push_back({page.mix(i), LogPlace::Page(number, tombstone).bits});
     }
     log->entries += static_cast<int64_t>(page.entries());
   }
   log->pages = log->synced_pages = entry.pages;
   logs_.push_back({std::move(log), first});
+}
+
+void DiskPartition::BuildIndex(Array<KeyItem> items) {
+  Array<KeyItem> scratch;
+  SortItemsFully(&items, &scratch);
+  // Of one key the newest is the last.
+  size_t kept = 0;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (i + 1 == items.size() || items[i + 1].mix != items[i].mix) items[kept++] = items[i];
+  items.resize(kept);
+  index_.Assign(items);
+  for (const KeyItem& item : items) CountKey(item.mix, {}, LogPlace{item.index}.tombstone());
 }
 
 void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "tier/disk_manifest.h"
 #include "tier/disk_store.h"
+#include "tier/key_sort.h"
 #include "tier/log_index.h"
 #include "tier/sorted_rows.h"
 
@@ -32,12 +33,6 @@ struct DiskContext {
   std::atomic<int64_t> index_bytes{0}, fence_bytes{0}, filter_bytes{0};
   std::atomic<int64_t> pages{0};  // of bases and logs in use
   std::atomic<int64_t> log_bytes_written{0};
-};
-
-// A key of a batch: its mix and its place in the batch.
-struct KeyItem {
-  uint64_t mix;
-  uint32_t index;
 };
 
 // Pages to read for a batch, and what to look for on them.
@@ -119,7 +114,10 @@ class DiskPartition {
   void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
   void FlushBuffer(AlignedBuffer* scratch) REQUIRES(mu_);
   void OpenForAppend() REQUIRES(mu_);
-  void ReadLog(const ManifestLog& entry) REQUIRES(mu_);
+  // Opens the log and appends its entries to `items`, with their LogPlace.
+  void ReadLog(const ManifestLog& entry, Array<KeyItem>* items) REQUIRES(mu_);
+  // `items` in the order they were written.
+  void BuildIndex(Array<KeyItem> items) REQUIRES(mu_);
   void SetBase(std::shared_ptr<BaseFile> base) REQUIRES(mu_);
   // Tells the context how much the partition uses.
   void CountUse() REQUIRES(mu_);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 
@@ -43,31 +42,6 @@ void PlanReads(const PageLayout& layout, size_t max_read, const PageRequests& re
 }
 
 }  // namespace
-
-void SortKeys(std::span<const uint64_t> keys, Array<KeyItem>* items, Array<KeyItem>* scratch) {
-  items->resize(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i)
-    (*items)[i] = {MixOfKey(keys[i]), static_cast<uint32_t>(i)};
-  if (keys.size() < 1024) {
-    std::stable_sort(items->begin(), items->end(),
-                     [](const KeyItem& a, const KeyItem& b) { return a.mix < b.mix; });
-    return;
-  }
-  // The top 33 bits are enough: more only orders keys within a page.
-  constexpr int kBits = 11;
-  scratch->resize(keys.size());
-  for (int shift = 64 - 3 * kBits; shift < 64; shift += kBits) {
-    std::array<uint32_t, 1 << kBits> next{};
-    const auto digit = [shift](const KeyItem& item) {
-      return (item.mix >> shift) & ((1 << kBits) - 1);
-    };
-    for (const KeyItem& item : *items) ++next[digit(item)];
-    uint32_t sum = 0;
-    for (uint32_t& n : next) sum += std::exchange(n, sum);
-    for (const KeyItem& item : *items) (*scratch)[next[digit(item)]++] = item;
-    items->swap(*scratch);
-  }
-}
 
 void DiskReaders::ReadRows(const PageLayout& layout, BatchScratch* scratch, std::byte* rows,
                            uint8_t* found) {

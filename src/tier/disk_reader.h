@@ -16,10 +16,6 @@
 
 namespace terrace {
 
-// `keys` as items sorted by the top bits of their mix, and thus by partition; equal keys stay in
-// order. `scratch` is for the sort.
-void SortKeys(std::span<const uint64_t> keys, Array<KeyItem>* items, Array<KeyItem>* scratch);
-
 // Calls f(partition, items) for each partition that has some.
 template <typename F>
 void ForEachPartition(const PageLayout& layout, std::span<const KeyItem> items, F f) {

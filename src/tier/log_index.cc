@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace terrace {
 
 LogIndex::LogIndex(int shift) : shift_(shift) { Spread(kMinCapacity); }
@@ -31,6 +33,18 @@ void LogIndex::Spread(size_t capacity) {
   memory_.Resize(slots * kSlotBytes);
   capacity_ = capacity;
   slots_ = slots;
+}
+
+void LogIndex::Assign(std::span<const KeyItem> items) {
+  TERRACE_CHECK(size_ == 0);
+  // Packed at the start of a table that is large enough; then they are spread.
+  const size_t slots = std::max(slots_, items.size() + 1);
+  memory_.Resize(slots * kSlotBytes);
+  for (size_t i = 0; i < items.size(); ++i) Store(i, items[i].mix, {items[i].index});
+  Clear(items.size(), slots);
+  slots_ = slots;
+  size_ = items.size();
+  Spread(CapacityFor(size_));
 }
 
 LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {

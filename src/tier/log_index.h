@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "base/memory.h"
+#include "tier/key_sort.h"
 
 namespace terrace {
 
@@ -51,6 +53,9 @@ class LogIndex {
   }
   // Returns what was there.
   LogPlace Set(uint64_t mix, LogPlace place);
+
+  // Of an empty index: these entries, in the order of their mixes, each with the bits of its place.
+  void Assign(std::span<const KeyItem> items);
 
   // Calls f(mix, place) in the order of mixes.
   template <typename F>
