@@ -33,8 +33,9 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   if (reader.depth * reader.max_read > memory_bytes / 16) reader.max_read = page;
   const size_t reader_bytes = static_cast<size_t>(reader.depth) * reader.max_read;
   readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1, 2));
-  const size_t pages = std::clamp<size_t>(memory_bytes / 32 / partitions / page, 1,
-                                          std::max<size_t>(1, (256 << 10) / page));
+  // Rows that come again soon are replaced in the buffer and never written.
+  const size_t pages = std::clamp<size_t>(memory_bytes / 16 / partitions / page, 1,
+                                          std::max<size_t>(1, (1 << 20) / page));
   buffer_rows = pages * layout.rows_per_page;
   merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
   batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,

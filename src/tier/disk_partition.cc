@@ -127,7 +127,10 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
   std::vector<PageRequests::Request> in_logs;
   int64_t page = 0;
   for (size_t i = 0; i < items.size(); ++i) {
-    if (i + kAhead < items.size()) index_.Prefetch(items[i + kAhead].mix);
+    if (i + kAhead < items.size()) {
+      index_.Prefetch(items[i + kAhead].mix);
+      if (base_ != nullptr) base_->filter().Prefetch(items[i + kAhead].mix);
+    }
     const auto [mix, index] = items[i];
     const LogPlace place = index_.Find(mix);
     found[index] = 0;
