@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -38,6 +39,14 @@ const std::atomic<bool>& StopOnSignals() {
   std::signal(SIGINT, HandleStopSignal);
   std::signal(SIGTERM, HandleStopSignal);
   return stop_requested;
+}
+
+void WantOpenFiles(int64_t files) {
+  rlimit limit{};
+  const rlim_t wanted = static_cast<rlim_t>(files);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);  // refused: opening too many files tells
 }
 
 int AvailableCores() {

@@ -13,6 +13,9 @@ int64_t PeakRssBytes();
 // usual. The flag is for work loops to look at between batches.
 const std::atomic<bool>& StopOnSignals();
 
+// Lets this process hold at least `files` open, as far as the system's hard limit goes.
+void WantOpenFiles(int64_t files);
+
 // Cores this process may use.
 int AvailableCores();
 

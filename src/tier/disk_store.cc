@@ -21,6 +21,14 @@ namespace {
 
 constexpr int kDefaultPartitions = 64;
 constexpr size_t kScanRows = 4096;
+constexpr int kFilesPerPartition = 12;  // at most, about: a base, logs, and those of a merge
+
+std::string ParentOf(const std::string& dir) {
+  const size_t end = dir.find_last_not_of('/');
+  const size_t slash = dir.find_last_of('/', end);
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : dir.substr(0, slash);
+}
 
 class DiskStoreImpl : public DiskStore {
  public:
@@ -92,6 +100,7 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
       readers_(*options.env, budget_),
       manifest_(manifest),
       commits_(manifest.commit) {
+  WantOpenFiles(int64_t{kFilesPerPartition} * partitions() + 256);
   context_.next_file = manifest.next_file;
   files_.SetCommitted(FilesOf(dir, manifest));
   for (int p = 0; p < context_.layout.partitions(); ++p)
@@ -255,6 +264,7 @@ void DiskStoreImpl::Snapshot(const std::string& dir) {
   MutexLock lock(&commit_mu_);
   FileHold hold(&files_);
   env.MakeDirectory(dir);
+  env.SyncDirectory(ParentOf(dir));
   if (!env.List(dir).empty())
     throw Error(ErrorCode::kUsage, dir + ": is not empty; name a new directory for the snapshot");
   DiskManifest manifest;
@@ -382,7 +392,10 @@ void CheckOptions(const std::string& dir, const DiskOptions& options, const Page
 
 std::unique_ptr<DiskStore> DiskStore::Open(const std::string& dir, const DiskOptions& options) {
   Env& env = *options.env;
-  env.MakeDirectory(dir);
+  if (!env.Exists(dir)) {
+    env.MakeDirectory(dir);
+    env.SyncDirectory(ParentOf(dir));
+  }
   std::unique_ptr<FileLock> lock = env.Lock(dir + "/LOCK");
   const bool exists = env.Exists(ManifestPath(dir));
   if (exists && options.durability == Durability::kScratch)
