@@ -26,6 +26,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/process.h"
 #include "bench/disk_engine.h"
 #include "bench/disk_meter.h"
@@ -81,8 +82,11 @@ struct Phase {
 
 class Bench {
  public:
-  Bench(std::string name, EngineOptions options)
-      : name_(std::move(name)), options_(std::move(options)), checker_(options_.row_bytes) {
+  Bench(std::string name, EngineOptions options, uint64_t seed)
+      : name_(std::move(name)),
+        options_(std::move(options)),
+        seed_(seed << 32),
+        checker_(options_.row_bytes) {
     checker_.StartAt(static_cast<uint64_t>(time(nullptr)) << 20);
     Open();
   }
@@ -128,7 +132,9 @@ class Bench {
   }
 
   void Work(const Phase& phase) {
-    const BatchMaker maker(options_.rows, phase.law, phase.batch);
+    // No batch comes twice, and engines with the same phases see the same ones.
+    const uint64_t seed = HashBytes(phase.text, seed_ + repeats_[phase.text]++);
+    const BatchMaker maker(options_.rows, phase.law, phase.batch, seed);
     Meter meter;
     const auto run = [&](Meter* m, int caller) {
       Buffers b;
@@ -208,6 +214,8 @@ class Bench {
 
   const std::string name_;
   const EngineOptions options_;
+  const uint64_t seed_;
+  std::map<std::string, uint64_t> repeats_;  // of a phase's text
   RowChecker checker_;
   std::unique_ptr<DiskEngine> engine_;
   uint64_t put_since_settled_ = 0;
@@ -231,12 +239,14 @@ int Main(int argc, char** argv) {
   EngineOptions options;
   std::string engine;
   std::vector<std::string> phases;
+  uint64_t seed = 0;
   app.add_option("engine", engine)->required();
   app.add_option("dir", options.dir)->required();
   app.add_option("--rows", options.rows)->required();
   app.add_option("--row-bytes", options.row_bytes);
   app.add_option("--memory", options.memory_bytes)->required();
   app.add_option("--threads", options.threads);
+  app.add_option("--seed", seed, "another one, other batches");
   app.add_option("--phase", phases)->required();
   CLI11_PARSE(app, argc, argv);
   if (options.row_bytes < 16 || options.row_bytes % 8 != 0)
@@ -252,7 +262,7 @@ int Main(int argc, char** argv) {
     throw Error(ErrorCode::kUsage, fmt::format("unknown engine \"{}\"; this build has {} and raw",
                                                engine, fmt::join(names, ", ")));
   }
-  Bench bench(engine, options);
+  Bench bench(engine, options, seed);
   for (const std::string& text : phases) bench.Run(Phase::Parse(text));
   return 0;
 }

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/hash.h"
 
 namespace terrace {
 
@@ -73,10 +72,10 @@ constexpr uint64_t kStep = 11'400'714'819'323'198'549u;
 
 }  // namespace
 
-BatchMaker::BatchMaker(uint64_t rows, const std::string& law, size_t size)
+BatchMaker::BatchMaker(uint64_t rows, const std::string& law, size_t size, uint64_t seed)
     : rows_(rows),
       size_(size),
-      seed_(HashBytes(law, size)),
+      seed_(seed),
       absent_(law == "absent"),
       exponent_(law.starts_with("zipf:") ? std::stod(law.substr(5)) : 0),
       zipf_(rows, exponent_ > 0 ? exponent_ : 1) {

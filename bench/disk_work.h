@@ -1,6 +1,6 @@
 // The work of disk_bench: which keys a batch has, and what is in the rows.
 //
-// The same for every engine: batches depend on (rows, law, size, number) only.
+// The same for every engine: batches depend on (rows, law, size, seed, number) only.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ class TableKeys {
 class BatchMaker {
  public:
   // law: "uniform", "absent" (uniform, of keys not in the table) or "zipf:0.99".
-  BatchMaker(uint64_t rows, const std::string& law, size_t size);
+  BatchMaker(uint64_t rows, const std::string& law, size_t size, uint64_t seed);
   void Make(uint64_t number, std::vector<uint64_t>* keys) const;
 
  private:

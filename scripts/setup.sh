@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and testing need. Does nothing when they are there.
+# Installs the Debian packages that building and testing need, and those named as arguments. Does
+# nothing when they are there.
 set -euo pipefail
 
 packages=(
@@ -8,6 +9,7 @@ packages=(
   libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev
   liburing-dev libopenblas-dev libzstd-dev zlib1g-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libboost1.81-dev
+  "$@"
 )
 
 missing=()
