@@ -1,7 +1,7 @@
 # Thin on purpose: CMake presets do the work (CMakePresets.json).
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test bench bench-build bench-peers bench-train bench-parse bench-lr \
-        bench-index check format format-check includes tidy asan tsan clang fuzz accuracy clean
+        bench-index bench-disk check format format-check includes tidy asan tsan clang fuzz accuracy clean
 
 TERRACE := build/release/terrace
 
@@ -23,7 +23,7 @@ test: setup ## every test, release build
 	@ctest --preset release
 
 # Each runs us and a peer on the same work and writes build/bench/NAME.json.
-BENCHES := train parse lr index
+BENCHES := train parse lr index disk
 
 bench: $(BENCHES:%=bench-%) ## every benchmark, then one table of all results
 	@bench/report.py
@@ -45,6 +45,11 @@ bench-lr: bench-build bench-peers ## logistic regression from a text file agains
 
 bench-index: bench-build ## key index against boost::unordered_flat_map
 	@bench/index.py
+
+bench-disk: ## disk store against RocksDB and LMDB: 20 minutes, 40 GB of disk
+	@scripts/setup.sh librocksdb-dev liblmdb-dev
+	@$(MAKE) --no-print-directory bench-build
+	@bench/disk.py
 
 accuracy: build ## AUC of every example config on real data, where it is present
 	@scripts/accuracy.py $(TERRACE)
