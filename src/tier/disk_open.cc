@@ -1,0 +1,149 @@
+// Opening and closing a disk store.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/workers.h"
+#include "tier/disk_store_impl.h"
+
+namespace terrace {
+namespace {
+
+constexpr int kDefaultPartitions = 64;
+constexpr int kFilesPerPartition = 12;  // at most, about: a base, logs, and those of a merge
+
+void CheckOptions(const std::string& dir, const DiskOptions& options, const PageLayout* stored) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::kUsage, dir + ": " + what);
+  };
+  if (stored != nullptr) {
+    if (options.row_bytes != 0 && options.row_bytes != stored->row_bytes)
+      fail(
+          fmt::format("the store has rows of {} bytes, {} were asked for: the model's rows have "
+                      "changed, use another directory",
+                      stored->row_bytes, options.row_bytes));
+    if (options.partitions != 0 && options.partitions != stored->partitions())
+      fail(
+          fmt::format("the store has {} partitions, {} were asked for: the number is fixed when a "
+                      "store is created",
+                      stored->partitions(), options.partitions));
+    return;
+  }
+  if (options.row_bytes < DiskOptions::kMinRowBytes ||
+      options.row_bytes > DiskOptions::kMaxRowBytes)
+    fail(fmt::format("rows of {} bytes; a disk tier takes {} to {}", options.row_bytes,
+                     DiskOptions::kMinRowBytes, DiskOptions::kMaxRowBytes));
+  const int partitions = options.partitions;
+  if (partitions != 0 && (partitions < 0 || partitions > DiskOptions::kMaxPartitions ||
+                          !std::has_single_bit(static_cast<unsigned>(partitions))))
+    fail(fmt::format("{} partitions; a power of two up to {} is needed", partitions,
+                     DiskOptions::kMaxPartitions));
+  const size_t page = options.page_bytes;
+  if (page != 0 && (page < 512 || page > (1 << 20) || !std::has_single_bit(page) ||
+                    page < PageLayout::kHeaderBytes + 8 + options.row_bytes))
+    fail(
+        fmt::format("pages of {} bytes; a power of two from 512 to 1 MiB that holds a row of {} is "
+                    "needed",
+                    page, options.row_bytes));
+}
+
+}  // namespace
+
+std::string ParentOf(const std::string& dir) {
+  const size_t end = dir.find_last_not_of('/');
+  const size_t slash = dir.find_last_of('/', end);
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : dir.substr(0, slash);
+}
+
+DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
+                             const DiskManifest& manifest, std::unique_ptr<FileLock> lock,
+                             bool read_only)
+    : options_(options),
+      read_only_(read_only),
+      lock_(std::move(lock)),
+      budget_(options, manifest.layout),
+      context_{*options.env,
+               dir,
+               manifest.layout,
+               options.direct && manifest.layout.page_bytes % kPageAlign == 0,
+               budget_.FilterBits(manifest.rows()) > 0,
+               budget_.buffer_rows},
+      files_(*options.env),
+      readers_(*options.env, budget_),
+      manifest_(manifest),
+      commits_(manifest.commit) {
+  WantOpenFiles(int64_t{kFilesPerPartition} * partitions() + 256);
+  context_.next_file = manifest.next_file;
+  files_.SetCommitted(FilesOf(dir, manifest));
+  for (int p = 0; p < context_.layout.partitions(); ++p)
+    partitions_.push_back(std::make_unique<DiskPartition>(&context_, p));
+  Workers workers("disk-open", std::min(AvailableCores(), 4));
+  workers.Run(context_.layout.partitions(), [&](int64_t p, int) {
+    partition(static_cast<int>(p)).Load(manifest.partitions[static_cast<size_t>(p)]);
+  });
+  const int64_t limit =
+      budget_.IndexLimit(context_.fence_bytes, context_.filter_bytes, partitions());
+  if (read_only && context_.index_bytes > limit)
+    budget_.FailIndex(dir, context_.index_bytes, limit);
+  if (read_only) return;
+  merger_.emplace(&context_, &partitions_, budget_, options.background,
+                  [this](const std::vector<std::string>& paths) { files_.Retire(paths); });
+  merger_->WaitForRoom();
+}
+
+DiskStoreImpl::~DiskStoreImpl() {
+  merger_.reset();
+  if (read_only_ || options_.durability == Durability::kCommit) return;
+  partitions_.clear();
+  try {
+    RemoveLeftovers(context_.env, context_.dir, {});
+  } catch (const Error&) {  // the next one to open the directory does it
+  }
+}
+
+std::unique_ptr<DiskStore> DiskStore::Open(const std::string& dir, const DiskOptions& options) {
+  Env& env = *options.env;
+  if (!env.Exists(dir)) {
+    env.MakeDirectory(dir);
+    env.SyncDirectory(ParentOf(dir));
+  }
+  std::unique_ptr<FileLock> lock = env.Lock(dir + "/LOCK");
+  const bool exists = env.Exists(ManifestPath(dir));
+  if (exists && options.durability == Durability::kScratch)
+    throw Error(ErrorCode::kUsage,
+                dir +
+                    ": holds a store with commits, which a scratch store would overwrite: use "
+                    "another directory, or remove this one");
+  DiskManifest manifest;
+  if (exists) {
+    manifest = ReadManifest(env, dir);
+    CheckOptions(dir, options, &manifest.layout);
+  } else {
+    CheckOptions(dir, options, nullptr);
+    const int partitions = options.partitions == 0 ? kDefaultPartitions : options.partitions;
+    manifest.layout = PageLayout(options.row_bytes, options.page_bytes, partitions);
+    manifest.partitions.resize(static_cast<size_t>(partitions));
+    const DiskBudget budget(options, manifest.layout);  // too small: before anything is written
+  }
+  RemoveLeftovers(env, dir, FilesOf(dir, manifest));
+  bool renamed = false;
+  if (!exists && options.durability == Durability::kCommit)
+    WriteManifest(env, dir, manifest, &renamed);
+  return std::make_unique<DiskStoreImpl>(dir, options, manifest, std::move(lock), false);
+}
+
+std::unique_ptr<DiskStore> DiskStore::OpenReadOnly(const std::string& dir,
+                                                   const DiskOptions& options) {
+  if (!options.env->Exists(ManifestPath(dir)))
+    throw Error(ErrorCode::kUsage, dir + ": holds no store (there is no MANIFEST)");
+  const DiskManifest manifest = ReadManifest(*options.env, dir);
+  CheckOptions(dir, options, &manifest.layout);
+  return std::make_unique<DiskStoreImpl>(dir, options, manifest, nullptr, true);
+}
+
+}  // namespace terrace
