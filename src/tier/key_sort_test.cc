@@ -1,8 +1,13 @@
-#include "tier/disk_reader.h"
+#include "tier/key_sort.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/random.h"
+#include "tier/disk_page.h"
+#include "tier/disk_reader.h"
 
 namespace terrace {
 namespace {
@@ -59,6 +64,24 @@ TEST(SortKeys, EqualKeysStayInOrderAmongThoseThatShareTheTopBits) {
     }
   }
   EXPECT_EQ(last.size(), 4u);  // squares modulo 7
+}
+
+TEST(SortItemsFully, SortsByAllBitsAndKeepsTheOrderOfEqualMixes) {
+  for (const size_t count : {0, 1, 100, 1023, 1024, 50'000})
+    for (const int shared : {0, 40, 60}) {  // top bits that are all the same
+      Array<KeyItem> items, scratch;
+      for (const uint64_t key : RandomKeys(count, count / 2 + 1))
+        items.push_back({Mix64(key) >> shared, static_cast<uint32_t>(items.size())});
+      std::vector<KeyItem> expected(items.begin(), items.end());
+      std::stable_sort(expected.begin(), expected.end(),
+                       [](const KeyItem& a, const KeyItem& b) { return a.mix < b.mix; });
+      SortItemsFully(&items, &scratch);
+      ASSERT_EQ(items.size(), count);
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(items[i].mix, expected[i].mix) << i;
+        ASSERT_EQ(items[i].index, expected[i].index) << i;
+      }
+    }
 }
 
 TEST(ForEachPartition, CallsForEachPartitionThatHasKeysOnceInOrder) {
