@@ -93,7 +93,7 @@ void ThreadReader::ThreadLoop() {
     MutexLock lock(&mu_);
     --under_way_;
     finished_reads_.push_back(std::move(result));
-    finished_.NotifyOne();
+    if (finished_reads_.size() == 1) finished_.NotifyOne();  // the caller waits only for the first
   }
 }
 

@@ -51,7 +51,7 @@ class Ring {
 // One ring. A slot is a buffer and the read that is under way in it; the slot's number is the
 // user data of its requests.
 //
-// A ring that only one thread may use costs a fifth less CPU. So the ring belongs to the first
+// A ring that only one thread may use takes less CPU a read. So the ring belongs to the first
 // thread that reads; when another one comes, it is replaced by a ring for all.
 class UringReader : public BatchReader {
  public:
