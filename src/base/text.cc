@@ -40,6 +40,13 @@ std::string ShortCount(double n) {
   return ThreeDigits(n / 1e12) + " T";
 }
 
+std::string WithCommas(int64_t n) {
+  std::string out = std::to_string(n);
+  const size_t first = n < 0 ? 1 : 0;
+  for (size_t at = out.size(); at > first + 3; at -= 3) out.insert(at - 3, ",");
+  return out;
+}
+
 std::string ShortBytes(double bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   int unit = 0;

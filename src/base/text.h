@@ -9,6 +9,7 @@
 namespace terrace {
 
 std::string ShortCount(double n);      // 1234567 -> "1.23 M"
+std::string WithCommas(int64_t n);     // 1234567 -> "1,234,567"
 std::string ShortBytes(double bytes);  // 1572864 -> "1.50 MiB"
 std::string ShortSeconds(double s);    // 93 -> "1m33s"; 0.0123 -> "12.3 ms"
 

@@ -5,6 +5,15 @@
 namespace terrace {
 namespace {
 
+TEST(Text, GroupsDigitsByThousands) {
+  EXPECT_EQ(WithCommas(0), "0");
+  EXPECT_EQ(WithCommas(999), "999");
+  EXPECT_EQ(WithCommas(1000), "1,000");
+  EXPECT_EQ(WithCommas(1234567), "1,234,567");
+  EXPECT_EQ(WithCommas(-100), "-100");
+  EXPECT_EQ(WithCommas(-12345), "-12,345");
+}
+
 TEST(Text, ShortNumbersKeepThreeDigits) {
   EXPECT_EQ(ShortCount(7), "7");
   EXPECT_EQ(ShortCount(0.25), "0.25");

@@ -16,5 +16,7 @@ int RunCommandLine(int argc, char** argv);
 // Each adds its subcommand to `app`, with a callback that runs it.
 void AddTrainCommand(CLI::App& app);
 void AddDataCommand(CLI::App& app);
+void AddInspectCommand(CLI::App& app);
+void AddVerifyCommand(CLI::App& app);
 
 }  // namespace terrace

@@ -16,16 +16,6 @@ namespace {
 constexpr int kSparklineWidth = 12;
 constexpr int kBarWidth = 40;
 
-std::string WithCommas(int64_t n) {
-  const std::string digits = std::to_string(n);
-  std::string out;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
-}
-
 // Two significant digits below 10 %.
 std::string Percent(double share) {
   const double percent = 100 * share;

@@ -20,6 +20,7 @@ Start with:
   terrace data gen clicks.tsv --examples 100000       make some data
   terrace data info clicks.tsv                        look at it
   terrace train CONFIG.toml                           train and evaluate
+  terrace inspect DIR, terrace verify DIR             look into a store on disk, check it
 
 Exit codes: 0 done, 1 failed at run time, 2 wrong usage or config.)";
 
@@ -36,6 +37,8 @@ int RunCommandLine(int argc, char** argv) {
   app.require_subcommand(1);
   AddTrainCommand(app);
   AddDataCommand(app);
+  AddInspectCommand(app);
+  AddVerifyCommand(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
