@@ -28,7 +28,7 @@ void RemoveLeftovers(Env& env, const std::string& dir, const std::set<std::strin
   for (const std::string& name : env.List(dir)) {
     const std::string path = dir + "/" + name;
     const bool ours = FileNumber(name) != 0 || name.starts_with("MANIFEST.tmp");
-    if (ours && !used.contains(path)) TryRemove(env, path);
+    if (ours && !used.contains(path)) env.Remove(path);
   }
 }
 

@@ -16,7 +16,8 @@ namespace terrace {
 
 // Paths of all files that the manifest of `dir` names.
 std::set<std::string> FilesOf(const std::string& dir, const DiskManifest& manifest);
-// Removes files of `dir` that look like a store's and are not in `used`: what a crash left.
+// Removes files of `dir` that look like a store's and are not in `used`: what a crash left. Throws
+// where one cannot be removed: its number will be used again, and a snapshot may share its bytes.
 void RemoveLeftovers(Env& env, const std::string& dir, const std::set<std::string>& used);
 
 class DiskFiles {
