@@ -31,6 +31,7 @@ TEST(Docs, CommandsWorkAsWritten) {
   int ran = 0;
   for (const auto& page : pages) {
     ScratchDir dir;
+    std::filesystem::create_directory_symlink(root / "tests", dir.path() + "/tests");
     for (const std::string& command : Commands(page)) {
       const CommandResult r = RunCommand(command, dir.path());
       EXPECT_EQ(r.exit_code, 0) << page << ": " << command << "\n" << r.output;
