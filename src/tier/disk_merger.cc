@@ -142,11 +142,17 @@ void DiskMerger::Loop() {
 
 bool DiskMerger::RunOne() {
   Job job;
+  bool forced = false;
   {
     MutexLock lock(&mu_);
     while (running_) changed_.Wait(&mu_);
     if (stop_ || !PickJob(&job)) return false;
     running_ = true;
+    // Who forces a merge from now on wants what is put from now on merged, too.
+    if (!job.logs_alone) {
+      forced = forced_[static_cast<size_t>(job.partition)];
+      forced_[static_cast<size_t>(job.partition)] = false;
+    }
     Allow(job, 0);
   }
   std::exception_ptr failure;
@@ -164,7 +170,7 @@ bool DiskMerger::RunOne() {
   failure_ = failure;
   failure_text_ = text;
   retry_at_ = failure ? rows_ + kRetryRows : 0;
-  if (!failure && !job.logs_alone) forced_[static_cast<size_t>(job.partition)] = false;
+  if (failure && forced) forced_[static_cast<size_t>(job.partition)] = true;
   changed_.NotifyAll();
   return true;
 }
