@@ -13,6 +13,13 @@ void TryRemove(Env& env, const std::string& path) {
   }
 }
 
+std::string ParentOf(const std::string& dir) {
+  const size_t end = dir.find_last_not_of('/');
+  const size_t slash = dir.find_last_of('/', end);
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : dir.substr(0, slash);
+}
+
 }  // namespace
 
 std::set<std::string> FilesOf(const std::string& dir, const DiskManifest& manifest) {
@@ -30,6 +37,31 @@ void RemoveLeftovers(Env& env, const std::string& dir, const std::set<std::strin
     const bool ours = FileNumber(name) != 0 || name.starts_with("MANIFEST.tmp");
     if (ours && !used.contains(path)) env.Remove(path);
   }
+}
+
+void MakeDurableDirectory(Env& env, const std::string& dir) {
+  std::vector<std::string> parents = {ParentOf(dir)};
+  while (!env.Exists(parents.back())) parents.push_back(ParentOf(parents.back()));
+  env.MakeDirectory(dir);
+  for (const std::string& parent : parents) env.SyncDirectory(parent);
+}
+
+void LinkStore(Env& env, const std::string& from, const DiskManifest& manifest,
+               const std::string& to) {
+  for (const ManifestPartition& partition : manifest.partitions) {
+    if (partition.base.file != 0)
+      env.Link(BasePath(from, partition.base.file), BasePath(to, partition.base.file));
+    for (const ManifestLog& log : partition.logs)
+      env.Link(LogPath(from, log.file), LogPath(to, log.file));
+  }
+  env.SyncDirectory(to);
+  bool renamed = false;
+  WriteManifest(env, to, manifest, &renamed);
+}
+
+void RemoveStore(Env& env, const std::string& dir, const DiskManifest& manifest) {
+  TryRemove(env, ManifestPath(dir));
+  for (const std::string& path : FilesOf(dir, manifest)) TryRemove(env, path);
 }
 
 void DiskFiles::Retire(const std::vector<std::string>& paths) {

@@ -20,6 +20,15 @@ std::set<std::string> FilesOf(const std::string& dir, const DiskManifest& manife
 // where one cannot be removed: its number will be used again, and a snapshot may share its bytes.
 void RemoveLeftovers(Env& env, const std::string& dir, const std::set<std::string>& used);
 
+// With its parents; they stay after a power cut.
+void MakeDurableDirectory(Env& env, const std::string& dir);
+// Makes `to`, which is empty, a store of its own by links to the files that the manifest of `from`
+// names.
+void LinkStore(Env& env, const std::string& from, const DiskManifest& manifest,
+               const std::string& to);
+// What LinkStore may have left. What cannot be removed stays.
+void RemoveStore(Env& env, const std::string& dir, const DiskManifest& manifest);
+
 class DiskFiles {
  public:
   explicit DiskFiles(Env& env) : env_(env) {}

@@ -53,13 +53,6 @@ void CheckOptions(const std::string& dir, const DiskOptions& options, const Page
 
 }  // namespace
 
-std::string ParentOf(const std::string& dir) {
-  const size_t end = dir.find_last_not_of('/');
-  const size_t slash = dir.find_last_of('/', end);
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : dir.substr(0, slash);
-}
-
 DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
                              const DiskManifest& manifest, std::unique_ptr<FileLock> lock,
                              bool read_only)
@@ -108,10 +101,7 @@ DiskStoreImpl::~DiskStoreImpl() {
 
 std::unique_ptr<DiskStore> DiskStore::Open(const std::string& dir, const DiskOptions& options) {
   Env& env = *options.env;
-  if (!env.Exists(dir)) {
-    env.MakeDirectory(dir);
-    env.SyncDirectory(ParentOf(dir));
-  }
+  if (!env.Exists(ManifestPath(dir))) MakeDurableDirectory(env, dir);
   std::unique_ptr<FileLock> lock = env.Lock(dir + "/LOCK");
   const bool exists = env.Exists(ManifestPath(dir));
   if (exists && options.durability == Durability::kScratch)

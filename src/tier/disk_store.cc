@@ -124,7 +124,10 @@ void DiskStoreImpl::CommitLocked(bool seal) {
   try {
     WriteManifest(context_.env, context_.dir, manifest, &renamed);
   } catch (const Error& e) {
-    if (renamed) FailWrites(e.what());
+    if (renamed) {
+      FailWrites(e.what());
+      files_.Hold();  // for good: either manifest may be the one that stays
+    }
     throw;
   }
   files_.SetCommitted(FilesOf(context_.dir, manifest));
@@ -146,8 +149,7 @@ void DiskStoreImpl::Snapshot(const std::string& dir) {
   Env& env = context_.env;
   MutexLock lock(&commit_mu_);
   FileHold hold(&files_);
-  env.MakeDirectory(dir);
-  env.SyncDirectory(ParentOf(dir));
+  MakeDurableDirectory(env, dir);
   if (!env.List(dir).empty())
     throw Error(ErrorCode::kUsage, dir + ": is not empty; name a new directory for the snapshot");
   DiskManifest manifest;
@@ -157,15 +159,12 @@ void DiskStoreImpl::Snapshot(const std::string& dir) {
     CommitLocked(true);
     manifest = manifest_;
   }
-  for (const ManifestPartition& partition : manifest.partitions) {
-    if (partition.base.file != 0)
-      env.Link(BasePath(context_.dir, partition.base.file), BasePath(dir, partition.base.file));
-    for (const ManifestLog& log : partition.logs)
-      env.Link(LogPath(context_.dir, log.file), LogPath(dir, log.file));
+  try {
+    LinkStore(env, context_.dir, manifest, dir);
+  } catch (const Error&) {  // so that the call can be repeated
+    RemoveStore(env, dir, manifest);
+    throw;
   }
-  env.SyncDirectory(dir);
-  bool renamed = false;
-  WriteManifest(env, dir, manifest, &renamed);
 }
 
 void DiskStoreImpl::Scan(int first, int end, const ScanSink& sink) {

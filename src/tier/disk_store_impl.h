@@ -20,9 +20,6 @@
 
 namespace terrace {
 
-// The directory that `dir` is in.
-std::string ParentOf(const std::string& dir);
-
 class DiskStoreImpl : public DiskStore {
  public:
   DiskStoreImpl(const std::string& dir, const DiskOptions& options, const DiskManifest& manifest,

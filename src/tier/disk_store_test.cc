@@ -2,19 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <map>
-#include <unordered_map>
+#include <functional>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/fault_env.h"
 #include "tier/disk_test_dir.h"
+#include "tier/disk_testing.h"
 
 namespace terrace {
 namespace {
-
-using Row = std::vector<std::byte>;
-using Contents = std::map<uint64_t, Row>;
 
 DiskOptions SmallOptions() {
   DiskOptions options;
@@ -25,100 +21,120 @@ DiskOptions SmallOptions() {
   return options;
 }
 
-Row RowFor(uint64_t key, uint64_t version, size_t bytes) {
-  Row row(bytes);
-  for (size_t i = 0; i < bytes; i += 8) {
-    const uint64_t word = RandomBits(key, version, i);
-    std::memcpy(&row[i], &word, std::min<size_t>(8, bytes - i));
-  }
-  return row;
-}
-
-void Put(DiskStore& store, const std::vector<uint64_t>& keys, uint64_t version) {
-  std::vector<std::byte> rows;
-  for (uint64_t key : keys) {
-    const Row row = RowFor(key, version, store.row_bytes());
-    rows.insert(rows.end(), row.begin(), row.end());
-  }
-  store.Put(keys, rows.data());
-}
-
 std::vector<uint64_t> Keys(uint64_t first, uint64_t end) {
   std::vector<uint64_t> keys;
   for (uint64_t key = first; key < end; ++key) keys.push_back(key);
   return keys;
 }
 
-// Every key is there with this version's row.
-void ExpectRows(DiskStore& store, const std::vector<uint64_t>& keys, uint64_t version) {
-  std::vector<std::byte> rows(keys.size() * store.row_bytes());
-  std::vector<uint8_t> found(keys.size(), 9);
-  ASSERT_EQ(store.Get(keys, rows.data(), found.data()), keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    ASSERT_EQ(found[i], 1) << keys[i];
-    const Row expected = RowFor(keys[i], version, store.row_bytes());
-    ASSERT_EQ(std::memcmp(&rows[i * store.row_bytes()], expected.data(), expected.size()), 0)
-        << "key " << keys[i];
-  }
-}
-
-void ExpectAbsent(DiskStore& store, const std::vector<uint64_t>& keys) {
-  std::vector<std::byte> rows(keys.size() * store.row_bytes(), std::byte{7});
-  std::vector<uint8_t> found(keys.size(), 9);
-  EXPECT_EQ(store.Get(keys, rows.data(), found.data()), 0u);
-  for (uint8_t f : found) ASSERT_EQ(f, 0);
-  for (std::byte b : rows) ASSERT_EQ(b, std::byte{7});
-}
-
 TEST(DiskStore, FindsWhatWasPut) {
   TestDir dir;
   auto store = DiskStore::Open(dir.path(), SmallOptions());
-  ExpectAbsent(*store, Keys(0, 100));
-  Put(*store, Keys(0, 10000), 1);
-  ExpectRows(*store, Keys(0, 10000), 1);
-  ExpectAbsent(*store, Keys(10000, 20000));
-  Put(*store, Keys(5000, 6000), 2);
-  ExpectRows(*store, Keys(5000, 6000), 2);
+  Contents contents;
+  EXPECT_EQ(GetDifference(*store, Keys(0, 100), contents), "");
+  PutVersion(*store, Keys(0, 10000), 1, &contents);
+  EXPECT_EQ(GetDifference(*store, Keys(0, 20000), contents), "");
+  PutVersion(*store, Keys(5000, 6000), 2, &contents);
+  EXPECT_EQ(GetDifference(*store, Keys(0, 20000), contents), "");
   store->Merge();
   EXPECT_EQ(store->stats().total.log_keys, 0);
   EXPECT_EQ(store->stats().total.base_rows, 10000);
-  ExpectRows(*store, Keys(0, 5000), 1);
-  ExpectRows(*store, Keys(5000, 6000), 2);
-  ExpectAbsent(*store, Keys(10000, 20000));
+  EXPECT_EQ(GetDifference(*store, Keys(0, 20000), contents), "");
 }
 
 TEST(DiskStore, KeepsExactlyTheLastCommit) {
   TestDir dir;
+  Contents committed;
   {
     auto store = DiskStore::Open(dir.path(), SmallOptions());
-    Put(*store, Keys(0, 20000), 1);
+    PutVersion(*store, Keys(0, 20000), 1, &committed);
     store->Commit();
-    Put(*store, Keys(0, 20000), 2);
-    Put(*store, Keys(20000, 30000), 2);
+    PutVersion(*store, Keys(0, 30000), 2);
     store->Merge();
   }
-  auto store = DiskStore::Open(dir.path(), SmallOptions());
-  ExpectRows(*store, Keys(0, 20000), 1);
-  ExpectAbsent(*store, Keys(20000, 30000));
+  EXPECT_EQ(StoreDifference(*DiskStore::Open(dir.path(), SmallOptions()), committed), "");
 }
 
 TEST(DiskStore, SnapshotStaysAsItWas) {
-  TestDir dir, copy;
-  auto store = DiskStore::Open(dir.path() + "/s", SmallOptions());
-  Put(*store, Keys(0, 20000), 1);
+  TestDir dir;
+  Contents then;
+  auto store = DiskStore::Open(dir.path() + "/store", SmallOptions());
+  PutVersion(*store, Keys(0, 20000), 1, &then);
   store->Merge();
-  Put(*store, Keys(0, 3000), 2);
+  PutVersion(*store, Keys(0, 3000), 2, &then);
   store->Snapshot(dir.path() + "/copy");
-  Put(*store, Keys(0, 20000), 3);
+  PutVersion(*store, Keys(0, 20000), 3);
   store->Delete(Keys(0, 100));
   store->Merge();
   store->Commit();
-  DiskOptions options = SmallOptions();
-  auto snapshot = DiskStore::OpenReadOnly(dir.path() + "/copy", options);
-  ExpectRows(*snapshot, Keys(0, 3000), 2);
-  ExpectRows(*snapshot, Keys(3000, 20000), 1);
-  ExpectAbsent(*store, Keys(0, 100));
-  EXPECT_THROW(Put(*snapshot, {1}, 1), Error);
+  const auto snapshot = DiskStore::OpenReadOnly(dir.path() + "/copy", SmallOptions());
+  EXPECT_EQ(StoreDifference(*snapshot, then), "");
+  EXPECT_THROW(PutVersion(*snapshot, Keys(1, 2), 1), Error);
+  EXPECT_THROW(snapshot->Commit(), Error);
+}
+
+TEST(DiskStore, SnapshotsNeedADirectoryOfTheirOwn) {
+  TestDir dir;
+  auto store = DiskStore::Open(dir.path() + "/store", SmallOptions());
+  store->Snapshot(dir.path() + "/copy");
+  EXPECT_THROW(store->Snapshot(dir.path() + "/copy"), Error);
+  EXPECT_THROW(store->Snapshot(dir.path() + "/store"), Error);
+}
+
+// Mixes so near to each other that a batch is not sorted by page.
+TEST(DiskStore, FindsNeighboursOfOneMixInAnyOrder) {
+  TestDir dir;
+  auto store = DiskStore::Open(dir.path(), SmallOptions());
+  Contents contents;
+  std::vector<uint64_t> keys;
+  for (uint64_t i = 0; i < 5000; ++i) keys.push_back(KeyOfMix(3 * (i * 1999 % 5000)));
+  PutVersion(*store, keys, 1, &contents);
+  store->Merge();
+  std::vector<uint64_t> wanted = keys;
+  for (uint64_t i = 0; i < 5000; ++i) wanted.push_back(KeyOfMix(i * 1777 % 15000));
+  EXPECT_EQ(GetDifference(*store, wanted, contents), "");
+}
+
+// Calls `hook` before each sync of a directory.
+class HookedEnv : public FaultEnv {
+ public:
+  HookedEnv() : FaultEnv(PosixEnv()) {}
+  void SyncDirectory(const std::string& path) override {
+    if (hook) std::exchange(hook, nullptr)();
+    FaultEnv::SyncDirectory(path);
+  }
+  std::function<void()> hook;
+};
+
+// A commit fails after its manifest took the place of the old one, while a merge replaces files
+// that the new manifest names: either manifest may be the one that stays.
+TEST(DiskStore, FilesOfACommitInDoubtStay) {
+  for (const bool fails : {false, true}) {
+    TestDir dir;
+    HookedEnv env;
+    DiskOptions options = SmallOptions();
+    options.env = &env;
+    Contents before, after;
+    auto store = DiskStore::Open(dir.path(), options);
+    PutVersion(*store, Keys(0, 1000), 1, &before);
+    store->Merge();
+    store->Commit();
+    after = before;
+    PutVersion(*store, Keys(500, 1500), 2, &after);
+    env.hook = [&] { store->Merge(); };
+    if (fails) {
+      env.Inject({.at = 1, .kinds = FaultEnv::kSyncDirectory});
+      EXPECT_THROW(store->Commit(), Error);
+      EXPECT_THROW(store->Commit(), Error);
+      EXPECT_THROW(PutVersion(*store, Keys(0, 1), 3), Error);
+      EXPECT_EQ(StoreDifference(*store, after), "");
+    } else {
+      store->Commit();
+    }
+    store.reset();
+    store = DiskStore::Open(dir.path(), SmallOptions());
+    EXPECT_EQ(StoreDifference(*store, after), "");
+  }
 }
 
 }  // namespace
