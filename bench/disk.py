@@ -6,7 +6,7 @@ distinct, and the distinct keys are what counts; a cycle is a get and a put of t
 that are read are checked. No engine's put is a commit: write-ahead logs and syncs are off.
 
 Memory: each engine has a budget for caches, indexes and write buffers, reads and writes past the page
-cache, and runs in a cgroup of the budget, a quarter for its allocator and 192 MB for the batches.
+cache, and runs in a cgroup of the budget, a quarter for its allocator and 256 MB for the batches.
 LMDB has no cache but the page cache: its cgroup has no quarter on top. FBGEMM's options keep a hash
 index of all keys outside of any cache, and build it with 130 bytes a key: that cgroup has 4 budgets.
 
@@ -75,7 +75,8 @@ class Run:
             argv += ["--phase", text]
         say(f"{name}: {len(phases)} phases")
         with self.limit(engine, memory) as limit:
-            lines = run_json(limit.argv(argv) if limit else argv)
+            # An arena a thread would cost the peers' teams of threads memory, and wins no time.
+            lines = run_json(limit.argv(argv) if limit else argv, MALLOC_ARENA_MAX="2")
         for line in lines:
             self.lines.setdefault((name, line["phase"]), []).append(line)
 
@@ -84,7 +85,7 @@ class Run:
             return nullcontext()
         room = {"fbgemm": 3 * memory, "lmdb": 0}.get(engine, memory // 4)
         try:
-            return MemoryLimit(memory + room + 192 * 10**6)
+            return MemoryLimit(memory + room + 256 * 10**6)
         except OSError as error:
             say(f"no cgroups here ({error}): budgets are not enforced, and LMDB is left out, which "
                 "has no budget of its own")
