@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-// A file as large as a table of so many rows on 4 KiB pages, with a key and 8 bytes of header less
-// a row. Reads past the page cache by io_uring: sorted, near ones as one, many under way, from one
-// thread, into registered buffers. For one thread. Failures are Error(kIo).
+// A file as large as so many rows with their keys, read in pages of 4 KiB past the page cache by
+// io_uring: sorted, near ones as one, many under way, into registered buffers. For one thread.
+// Failures are Error(kIo).
 class RawReader {
  public:
   RawReader(const std::string& dir, uint64_t rows, size_t row_bytes);
