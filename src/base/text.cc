@@ -43,7 +43,7 @@ std::string ShortCount(double n) {
 std::string WithCommas(int64_t n) {
   std::string out = std::to_string(n);
   const size_t first = n < 0 ? 1 : 0;
-  for (size_t at = out.size(); at > first + 3; at -= 3) out.insert(at - 3, ",");
+  for (size_t at = out.size(); at > first + 3; at -= 3) out.insert(at - 3, 1, ',');
   return out;
 }
 
