@@ -13,6 +13,11 @@ namespace {
 
 constexpr size_t kAhead = 16;  // keys whose index line is fetched before its turn
 
+// False is certain.
+bool MayBeIn(const BaseFile* base, uint64_t mix) {
+  return base != nullptr && mix >= base->fences()[0] && base->filter().MayContain(mix);
+}
+
 }  // namespace
 
 DiskPartition::DiskPartition(DiskContext* context, int number)
@@ -33,12 +38,10 @@ void DiskPartition::CountUse() {
   context_.pages += pages - std::exchange(counted_pages_, pages);
 }
 
-bool DiskPartition::InBase(uint64_t mix) const {
-  return base_ != nullptr && mix >= base_->fences()[0] && base_->filter().MayContain(mix);
-}
+bool DiskPartition::InBase(uint64_t mix) const { return MayBeIn(base_.get(), mix); }
 
 void DiskPartition::SetBase(std::shared_ptr<BaseFile> base) {
-  const auto count = [this](int64_t sign) {
+  const auto count = [this](int64_t sign) REQUIRES(mu_) {
     if (base_ == nullptr) return;
     context_.fence_bytes += sign * static_cast<int64_t>(base_->fences().size_bytes());
     context_.filter_bytes += sign * static_cast<int64_t>(base_->filter().bytes());
@@ -225,8 +228,9 @@ void DiskPartition::FlushBuffer(AlignedBuffer* scratch) {
 
   std::vector<uint32_t> slots(buffer_.size());
   std::iota(slots.begin(), slots.end(), 0);
+  const std::vector<uint64_t>& mixes = buffer_.mixes;
   std::sort(slots.begin(), slots.end(),
-            [&](uint32_t a, uint32_t b) { return buffer_.mixes[a] < buffer_.mixes[b]; });
+            [&](uint32_t a, uint32_t b) { return mixes[a] < mixes[b]; });
   AlignedBuffer& bytes = *scratch;
   bytes.Reserve(pages * layout_.page_bytes);
   std::vector<PageEntry> entries;
@@ -325,8 +329,11 @@ std::vector<std::string> DiskPartition::InstallBase(const Frozen& frozen,
   for (OpenLog& open : logs_) open.first -= frozen.end;
   if (base_ != nullptr) unused.push_back(base_->file()->path());
   SetBase(std::move(base));
-  new_keys_ = 0;
-  index_.ForEach([&](uint64_t mix, LogPlace) { new_keys_ += InBase(mix) ? 0 : 1; });
+  int64_t new_keys = 0;
+  index_.ForEach([&new_keys, base_now = base_.get()](uint64_t mix, LogPlace) {
+    new_keys += MayBeIn(base_now, mix) ? 0 : 1;
+  });
+  new_keys_ = new_keys;
   CountUse();
   return unused;
 }
