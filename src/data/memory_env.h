@@ -38,7 +38,9 @@ class MemoryEnv : public Env {
     files.erase(from);
   }
   void Remove(const std::string& path) override { files.erase(path); }
-  bool Exists(const std::string& path) override { return files.contains(path); }
+  bool Exists(const std::string& path) override {
+    return files.contains(path) || path == "." || path == "/";
+  }
   int64_t FileSize(const std::string& path) override {
     return path == "-" ? -1 : static_cast<int64_t>(Find(path).size());
   }
