@@ -1,7 +1,7 @@
 # Thin on purpose: CMake presets do the work (CMakePresets.json).
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test bench bench-build bench-peers bench-train bench-parse bench-lr \
-        bench-index bench-disk check format format-check includes tidy asan tsan clang fuzz accuracy clean
+        bench-index bench-disk check format format-check includes tidy asan tsan clang fuzz crash accuracy clean
 
 TERRACE := build/release/terrace
 
@@ -76,14 +76,20 @@ asan: ## the tests under address and undefined-behaviour sanitizers
 
 tsan: ## the tests of what has threads, under the thread sanitizer
 	@cmake --preset tsan --log-level=WARNING
-	@cmake --build --preset tsan --target base_test data_test train_test
+	@cmake --build --preset tsan --target base_test data_test train_test tier_test
 	@ctest --preset tsan -L 'base|data|train'
+	@ctest --preset tsan -R '^(DiskThreads|DiskModel.Tiny|DiskFault.*Background)'
 
 clang: ## build with clang: thread-safety annotations are errors
 	@cmake --preset clang --log-level=WARNING && cmake --build --preset clang
 
 fuzz: clang ## a short run of every fuzz target
 	@scripts/fuzz.sh build/clang
+
+crash: setup ## kill a process that writes to a store 2,000 times, and look at what is left
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release --target crash_test
+	@TERRACE_CRASH_KILLS=2000 build/release/crash_test --gtest_brief=1
 
 clean:
 	rm -rf build
