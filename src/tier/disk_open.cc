@@ -76,8 +76,10 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
   for (int p = 0; p < context_.layout.partitions(); ++p)
     partitions_.push_back(std::make_unique<DiskPartition>(&context_, p));
   Workers workers("disk-open", std::min(AvailableCores(), 4));
-  workers.Run(context_.layout.partitions(), [&](int64_t p, int) {
-    partition(static_cast<int>(p)).Load(manifest.partitions[static_cast<size_t>(p)]);
+  std::vector<DiskPartition::LoadScratch> scratch(static_cast<size_t>(workers.threads()));
+  workers.Run(context_.layout.partitions(), [&](int64_t p, int worker) {
+    partition(static_cast<int>(p))
+        .Load(manifest.partitions[static_cast<size_t>(p)], &scratch[static_cast<size_t>(worker)]);
   });
   const int64_t limit =
       budget_.IndexLimit(context_.fence_bytes, context_.filter_bytes, partitions());

@@ -56,7 +56,7 @@ uint32_t DiskPartition::next_page() const {
   return logs_.back().first + static_cast<uint32_t>(logs_.back().log->pages);
 }
 
-void DiskPartition::Load(const ManifestPartition& manifest) {
+void DiskPartition::Load(const ManifestPartition& manifest, LoadScratch* scratch) {
   MutexLock lock(&mu_);
   if (manifest.base.file != 0) {
     BaseHeader header;
@@ -66,9 +66,9 @@ void DiskPartition::Load(const ManifestPartition& manifest) {
     SetBase(BaseFile::Open(context_.env, BasePath(context_.dir, manifest.base.file),
                            context_.direct, layout_, header, context_.use_filters));
   }
-  Array<KeyItem> items;
-  for (const ManifestLog& log : manifest.logs) ReadLog(log, &items);
-  BuildIndex(std::move(items));
+  scratch->items.clear();
+  for (const ManifestLog& log : manifest.logs) ReadLog(log, &scratch->items);
+  BuildIndex(scratch);
   CountUse();
 }
 
@@ -88,6 +88,7 @@ void DiskPartition::ReadLog(const ManifestLog& entry, Array<KeyItem>* items) {
     throw Error(ErrorCode::kCorruption,
                 fmt::format("{}: partition {} has more than {} log pages", log->file->path(),
                             number_, LogPlace::kMaxNumber));
+  items->reserve(items->size() + static_cast<size_t>(entry.pages) * layout_.rows_per_page);
   PageStream stream(log->file.get(), log->number, entry.pages, layout_, {});
   for (uint32_t number = first; const std::byte* bytes = stream.Next(); ++number) {
     const PageView page(bytes, layout_);
@@ -106,14 +107,10 @@ void DiskPartition::ReadLog(const ManifestLog& entry, Array<KeyItem>* items) {
   logs_.push_back({std::move(log), first});
 }
 
-void DiskPartition::BuildIndex(Array<KeyItem> items) {
-  Array<KeyItem> scratch;
-  SortItemsFully(&items, &scratch);
-  // Of one key the newest is the last.
-  size_t kept = 0;
-  for (size_t i = 0; i < items.size(); ++i)
-    if (i + 1 == items.size() || items[i + 1].mix != items[i].mix) items[kept++] = items[i];
-  items.resize(kept);
+void DiskPartition::BuildIndex(LoadScratch* scratch) {
+  Array<KeyItem>& items = scratch->items;
+  SortItemsFully(&items, &scratch->sorting);
+  items.resize(KeepLast(items));
   index_.Assign(items);
   for (const KeyItem& item : items) CountKey(item.mix, {}, LogPlace{item.index}.tombstone());
 }

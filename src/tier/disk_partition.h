@@ -62,7 +62,10 @@ class DiskPartition {
   DiskPartition& operator=(const DiskPartition&) = delete;
 
   // Opens the files and reads the logs. Called once, first.
-  void Load(const ManifestPartition& manifest);
+  struct LoadScratch {
+    Array<KeyItem> items, sorting;
+  };
+  void Load(const ManifestPartition& manifest, LoadScratch* scratch) EXCLUDES(mu_);
 
   // `items` are sorted by mix, roughly. Copies rows that are in the buffer and sets found[index]
   // for these and for absent keys (0); the others become requests.
@@ -116,8 +119,8 @@ class DiskPartition {
   void OpenForAppend() REQUIRES(mu_);
   // Opens the log and appends its entries to `items`, with their LogPlace.
   void ReadLog(const ManifestLog& entry, Array<KeyItem>* items) REQUIRES(mu_);
-  // `items` in the order they were written.
-  void BuildIndex(Array<KeyItem> items) REQUIRES(mu_);
+  // From items in the order they were written.
+  void BuildIndex(LoadScratch* scratch) REQUIRES(mu_);
   void SetBase(std::shared_ptr<BaseFile> base) REQUIRES(mu_);
   // Tells the context how much the partition uses.
   void CountUse() REQUIRES(mu_);

@@ -49,6 +49,13 @@ void SortItemsFully(Array<KeyItem>* items, Array<KeyItem>* scratch) {
   }
 }
 
+size_t KeepLast(std::span<KeyItem> items) {
+  size_t kept = 0;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (i + 1 == items.size() || items[i + 1].mix != items[i].mix) items[kept++] = items[i];
+  return kept;
+}
+
 void SortKeys(std::span<const uint64_t> keys, Array<KeyItem>* items, Array<KeyItem>* scratch) {
   items->resize(keys.size());
   for (size_t i = 0; i < keys.size(); ++i)

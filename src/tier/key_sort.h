@@ -20,6 +20,8 @@ struct KeyItem {
 void SortItems(Array<KeyItem>* items, Array<KeyItem>* scratch);
 // By all bits, for where order counts.
 void SortItemsFully(Array<KeyItem>* items, Array<KeyItem>* scratch);
+// Moves the last of each mix to the front, in order; returns how many. `items` are sorted fully.
+size_t KeepLast(std::span<KeyItem> items);
 // The items of `keys`, sorted as by SortItems; index is the place in `keys`.
 void SortKeys(std::span<const uint64_t> keys, Array<KeyItem>* items, Array<KeyItem>* scratch);
 

@@ -37,14 +37,22 @@ void LogIndex::Spread(size_t capacity) {
 
 void LogIndex::Assign(std::span<const KeyItem> items) {
   TERRACE_CHECK(size_ == 0);
-  // Packed at the start of a table that is large enough; then they are spread.
-  const size_t slots = std::max(slots_, items.size() + 1);
+  const size_t capacity = CapacityFor(items.size());
+  size_t end = 0;
+  for (const KeyItem& item : items) end = std::max(end, Home(item.mix, capacity)) + 1;
+  const size_t slots = std::max(capacity + capacity / 64 + 8, end + 1);
   memory_.Resize(slots * kSlotBytes);
-  for (size_t i = 0; i < items.size(); ++i) Store(i, items[i].mix, {items[i].index});
-  Clear(items.size(), slots);
+  end = 0;
+  for (const KeyItem& item : items) {
+    const size_t slot = std::max(end, Home(item.mix, capacity));
+    Clear(end, slot);
+    Store(slot, item.mix, {item.index});
+    end = slot + 1;
+  }
+  Clear(end, slots);
+  capacity_ = capacity;
   slots_ = slots;
   size_ = items.size();
-  Spread(CapacityFor(size_));
 }
 
 LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {
@@ -63,7 +71,8 @@ LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {
       ++size_;
       return before;
     }
-    Spread(capacity_ + std::max(capacity_ / 8, kMinCapacity));
+    // By an eighth, more or less: the indexes of many partitions must not all grow at once.
+    Spread(capacity_ + kMinCapacity + capacity_ / 16 + mix % (capacity_ / 8));
   }
 }
 

@@ -72,8 +72,8 @@ SortedRows::SortedRows(RowSources sources, const PageLayout& layout, size_t buff
 void SortedRows::Take(uint64_t mix, const std::byte* row) {
   if (StripeOf(mix) != stripe_) return;
   const size_t order = entries_.size();
-  TERRACE_CHECK(order < UINT32_MAX);
-  entries_.push_back({mix, static_cast<uint32_t>(order), row == nullptr});
+  TERRACE_CHECK(order < UINT32_MAX / 2);
+  entries_.push_back({mix, static_cast<uint32_t>(2 * order + (row == nullptr))});
   rows_.resize((order + 1) * layout_.row_bytes);
   if (row != nullptr) std::memcpy(&rows_[order * layout_.row_bytes], row, layout_.row_bytes);
 }
@@ -96,12 +96,8 @@ void SortedRows::LoadStripe() {
   for (size_t i = 0; i < sources_.buffer.size(); ++i)
     Take(sources_.buffer.mixes[i],
          sources_.buffer.tombstones[i] ? nullptr : &sources_.buffer.rows[i * layout_.row_bytes]);
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return a.mix != b.mix ? a.mix < b.mix : a.order > b.order;
-  });
-  const auto end = std::unique(entries_.begin(), entries_.end(),
-                               [](const Entry& a, const Entry& b) { return a.mix == b.mix; });
-  entries_.erase(end, entries_.end());
+  SortItemsFully(&entries_, &sorting_);
+  entries_.resize(KeepLast(entries_));
 }
 
 bool SortedRows::NextBase() {
@@ -134,9 +130,9 @@ bool SortedRows::Next() {
   took_entry_ = has_entry && (!has_base_ || entries_[entry_].mix <= base_mix_);
   took_base_ = has_base_ && (!has_entry || base_mix_ <= entries_[entry_].mix);
   if (took_entry_) {
-    const Entry& entry = entries_[entry_];
+    const KeyItem& entry = entries_[entry_];
     mix_ = entry.mix;
-    row_ = entry.tombstone ? nullptr : &rows_[entry.order * layout_.row_bytes];
+    row_ = entry.index % 2 == 1 ? nullptr : &rows_[entry.index / 2 * layout_.row_bytes];
   } else if (took_base_) {
     mix_ = base_mix_;
     row_ = PageView(base_page_, layout_).row(base_entry_ - 1);

@@ -13,6 +13,7 @@
 #include "tier/base_file.h"
 #include "tier/disk_buffer.h"
 #include "tier/disk_page.h"
+#include "tier/key_sort.h"
 
 namespace terrace {
 
@@ -82,15 +83,9 @@ class SortedRows {
   // Null: deleted.
   const std::byte* row() const { return row_; }
 
-  static constexpr size_t EntryBytes(size_t row_bytes) { return row_bytes + sizeof(Entry); }
+  static constexpr size_t EntryBytes(size_t row_bytes) { return row_bytes + 2 * sizeof(KeyItem); }
 
  private:
-  struct Entry {
-    uint64_t mix;
-    uint32_t order;  // of two with the same mix the larger is newer; also the place of its row
-    bool tombstone;
-  };
-
   uint64_t StripeOf(uint64_t mix) const {
     return static_cast<uint64_t>(
         (static_cast<unsigned __int128>(layout_.WithinPartition(mix)) * stripes_) >> 64);
@@ -104,7 +99,9 @@ class SortedRows {
   const ReadProgress progress_;
   uint64_t stripes_ = 1;
   uint64_t stripe_ = 0;
-  Array<Entry> entries_;  // of the stripe: sorted, the newest of each mix
+  // Of the stripe: sorted, the newest of each mix. Its index is twice the place of its row, and odd
+  // for a tombstone.
+  Array<KeyItem> entries_, sorting_;
   Array<std::byte> rows_;
   size_t entry_ = 0;
 
