@@ -75,7 +75,8 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
   files_.SetCommitted(FilesOf(dir, manifest));
   for (int p = 0; p < context_.layout.partitions(); ++p)
     partitions_.push_back(std::make_unique<DiskPartition>(&context_, p));
-  Workers workers("disk-open", std::min(AvailableCores(), 4));
+  // More than cores: while some read, others build.
+  Workers workers("disk-open", std::clamp(2 * AvailableCores(), 2, 8));
   std::vector<DiskPartition::LoadScratch> scratch(static_cast<size_t>(workers.threads()));
   workers.Run(context_.layout.partitions(), [&](int64_t p, int worker) {
     partition(static_cast<int>(p))

@@ -11,7 +11,7 @@
 namespace terrace {
 namespace {
 
-constexpr size_t kAhead = 16;  // keys whose index line is fetched before its turn
+constexpr size_t kAhead = 16;  // keys whose lines are fetched before their turn
 
 // False is certain.
 bool MayBeIn(const BaseFile* base, uint64_t mix) {
@@ -39,6 +39,11 @@ void DiskPartition::CountUse() {
 }
 
 bool DiskPartition::InBase(uint64_t mix) const { return MayBeIn(base_.get(), mix); }
+
+void DiskPartition::Prefetch(uint64_t mix) const {
+  index_.Prefetch(mix);
+  if (base_ != nullptr) base_->filter().Prefetch(mix);
+}
 
 void DiskPartition::SetBase(std::shared_ptr<BaseFile> base) {
   const auto count = [this](int64_t sign) REQUIRES(mu_) {
@@ -112,7 +117,11 @@ void DiskPartition::BuildIndex(LoadScratch* scratch) {
   SortItemsFully(&items, &scratch->sorting);
   items.resize(KeepLast(items));
   index_.Assign(items);
-  for (const KeyItem& item : items) CountKey(item.mix, {}, LogPlace{item.index}.tombstone());
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (base_ != nullptr && i + kAhead < items.size())
+      base_->filter().Prefetch(items[i + kAhead].mix);
+    CountKey(items[i].mix, {}, LogPlace{items[i].index}.tombstone());
+  }
 }
 
 void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,
@@ -127,10 +136,7 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
   std::vector<PageRequests::Request> in_logs;
   int64_t page = 0;
   for (size_t i = 0; i < items.size(); ++i) {
-    if (i + kAhead < items.size()) {
-      index_.Prefetch(items[i + kAhead].mix);
-      if (base_ != nullptr) base_->filter().Prefetch(items[i + kAhead].mix);
-    }
+    if (i + kAhead < items.size()) Prefetch(items[i + kAhead].mix);
     const auto [mix, index] = items[i];
     const LogPlace place = index_.Find(mix);
     found[index] = 0;
@@ -162,7 +168,13 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
 void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows,
                         AlignedBuffer* scratch) {
   MutexLock lock(&mu_);
-  for (const KeyItem& item : items) Write(item.mix, rows + item.index * layout_.row_bytes, scratch);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i + kAhead < items.size()) {
+      Prefetch(items[i + kAhead].mix);
+      __builtin_prefetch(rows + items[i + kAhead].index * layout_.row_bytes);
+    }
+    Write(items[i].mix, rows + items[i].index * layout_.row_bytes, scratch);
+  }
   CountUse();
 }
 

@@ -113,6 +113,7 @@ class DiskPartition {
 
   // May be in the base; false is certain.
   bool InBase(uint64_t mix) const REQUIRES(mu_);
+  void Prefetch(uint64_t mix) const REQUIRES(mu_);
   void Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) REQUIRES(mu_);
   void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
   void FlushBuffer(AlignedBuffer* scratch) REQUIRES(mu_);

@@ -44,8 +44,8 @@ void SortItemsFully(Array<KeyItem>* items, Array<KeyItem>* scratch) {
       sorted = sorted && (*items)[end - 1].mix <= (*items)[end].mix;
     }
     if (sorted) continue;
-    std::stable_sort(items->begin() + static_cast<ptrdiff_t>(begin),
-                     items->begin() + static_cast<ptrdiff_t>(end), ByMix);
+    const auto first = items->begin() + static_cast<ptrdiff_t>(begin);
+    std::stable_sort(first, first + static_cast<ptrdiff_t>(end - begin), ByMix);
   }
 }
 
