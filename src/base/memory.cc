@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,20 @@ constexpr size_t kLarge = 128 << 10;
 constexpr size_t kHuge = 2 * kHugePage;
 
 size_t RoundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+// As mremap. The thread sanitizer does not see memory move: it gets fresh memory.
+void* Remap(void* data, size_t before, size_t after) {
+#if defined(__SANITIZE_THREAD__)
+  void* const fresh =
+      mmap(nullptr, after, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return fresh;
+  std::memcpy(fresh, data, std::min(before, after));
+  munmap(data, before);
+  return fresh;
+#else
+  return mremap(data, before, after, MREMAP_MAYMOVE);
+#endif
+}
 
 // Maps `bytes` (whole pages) that start on a huge page.
 void* MapHugePages(size_t bytes) {
@@ -87,7 +102,7 @@ void MappedBytes::Resize(size_t bytes) {
   } else if (after != before) {
     void* const data = data_ == nullptr ? mmap(nullptr, after, PROT_READ | PROT_WRITE,
                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                        : mremap(data_, before, after, MREMAP_MAYMOVE);
+                                        : Remap(data_, before, after);
     if (data == MAP_FAILED) FailOutOfMemory(bytes);
     data_ = static_cast<std::byte*>(data);
   }

@@ -155,13 +155,16 @@ bool DiskMerger::RunOne() {
     }
     Allow(job, 0);
   }
-  std::exception_ptr failure;
+  std::optional<ErrorCode> failure;
   std::string text;
   try {
     RunJob(job);
   } catch (const Stopped&) {
+  } catch (const Error& e) {
+    failure = e.code();
+    text = e.what();
   } catch (const std::exception& e) {
-    failure = std::current_exception();
+    failure = ErrorCode::kInternal;
     text = e.what();
   }
   MutexLock lock(&mu_);
@@ -272,10 +275,10 @@ void DiskMerger::WaitForRoomSlow() {
                     context_.layout);
   ++waiting_;
   retry_at_ = 0;
-  failure_ = nullptr;
+  failure_.reset();
   Drive([this] { return !HasRoom(); });
   --waiting_;
-  if (failure_) std::rethrow_exception(failure_);
+  if (failure_) throw Error(*failure_, failure_text_);
   if (!HasRoom() && !stop_) budget_.FailIndex(context_.dir, context_.index_bytes, IndexLimit());
 }
 
@@ -297,11 +300,11 @@ void DiskMerger::Settle(bool everything) {
   MutexLock lock(&mu_);
   ++waiting_;
   retry_at_ = 0;
-  failure_ = nullptr;
+  failure_.reset();
   if (everything) std::fill(forced_.begin(), forced_.end(), true);
   Drive([] { return true; });
   --waiting_;
-  if (failure_) std::rethrow_exception(failure_);
+  if (failure_) throw Error(*failure_, failure_text_);
 }
 
 void DiskMerger::AddTo(DiskStats* stats) const {

@@ -12,13 +12,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "base/mutex.h"
 #include "tier/disk_budget.h"
 #include "tier/disk_partition.h"
@@ -102,8 +103,8 @@ class DiskMerger {
   bool running_ GUARDED_BY(mu_) = false;
   bool stop_ GUARDED_BY(mu_) = false;
   std::vector<bool> forced_ GUARDED_BY(mu_);
-  std::exception_ptr failure_ GUARDED_BY(mu_);
-  std::string failure_text_ GUARDED_BY(mu_);
+  std::optional<ErrorCode> failure_ GUARDED_BY(mu_);  // of a merge that nobody has seen yet
+  std::string failure_text_ GUARDED_BY(mu_);          // of the last merge
   std::atomic<int64_t> allowed_index_{INT64_MAX}, allowed_pages_{INT64_MAX};  // set under mu_
   std::atomic<int64_t> merges_{0}, log_rewrites_{0}, bytes_read_{0}, bytes_written_{0};
 
