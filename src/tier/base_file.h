@@ -69,6 +69,7 @@ class BaseWriter {
     pages_.Add(mix, row);
     filter_.Add(mix);
   }
+  int64_t pages() const { return pages_.pages(); }
   // The finished base, or null if there were no rows.
   std::shared_ptr<BaseFile> Finish();
 

@@ -15,6 +15,7 @@ constexpr int64_t kIndexBytes = 13;  // a key, about
 constexpr double kSpaceDue = 1.7, kSpaceLimit = 1.9;
 constexpr int64_t kSlackPages = 4;  // a partition of few rows may be mostly garbage
 constexpr int64_t kMaxLogs = 8;
+constexpr int64_t kStepPages = 64;
 constexpr int64_t kRetryRows = 1 << 20;
 
 }  // namespace
@@ -186,17 +187,21 @@ void DiskMerger::RunJob(const Job& job) {
     MutexLock lock(&mu_);
     start_rows = rows_;
   }
-  const int64_t total = frozen.sources.base_pages() + frozen.sources.log_pages();
+  const PageLayout& layout = context_.layout;
+  const int64_t base_pages = job.logs_alone ? 0 : frozen.sources.base_pages();
+  const int64_t total =
+      2 * base_pages + frozen.sources.log_pages() + layout.PagesFor(frozen.keys);  // read, written
+  Steps steps;
   int64_t done = 0;
-  const ReadProgress progress = [&](int64_t pages) {
-    done += pages;
-    bytes_read_ += pages * static_cast<int64_t>(context_.layout.page_bytes);
-    Pace(job, start_rows, done, total);
+  steps.read = [&](int64_t pages) {
+    bytes_read_ += pages * static_cast<int64_t>(layout.page_bytes);
+    Pace(job, start_rows, done += pages, total);
   };
+  steps.written = [&](int64_t pages) { Pace(job, start_rows, done += pages, total); };
   if (job.logs_alone)
-    RewriteLogs(partition, frozen, progress);
+    RewriteLogs(partition, frozen, steps);
   else
-    MergeIntoBase(partition, frozen, progress);
+    MergeIntoBase(partition, frozen, steps);
 }
 
 void DiskMerger::Allow(const Job& job, double progress) {
@@ -230,7 +235,7 @@ void DiskMerger::Pace(const Job& job, int64_t start_rows, int64_t done, int64_t 
 }
 
 void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Frozen& frozen,
-                               const ReadProgress& progress) {
+                               const Steps& steps) {
   const int64_t base_rows = frozen.sources.base == nullptr ? 0 : frozen.sources.base->rows();
   int64_t store_rows;
   {
@@ -240,9 +245,13 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
   const uint64_t number = context_.next_file++;
   BaseWriter writer(context_.env, BasePath(context_.dir, number), context_.direct, context_.layout,
                     number, base_rows + frozen.keys, budget_.FilterBits(store_rows));
-  SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, progress);
-  while (rows.Next())
+  SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, steps.read);
+  for (int64_t pages = 0; rows.Next();) {
     if (rows.row() != nullptr) writer.Add(rows.mix(), rows.row());
+    if (writer.pages() < pages + kStepPages) continue;
+    pages = writer.pages();
+    steps.written(kStepPages);
+  }
   std::shared_ptr<BaseFile> base = writer.Finish();
   if (base != nullptr) bytes_written_ += base->file_bytes();
   retire_(partition.InstallBase(frozen, std::move(base)));
@@ -250,13 +259,13 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
 }
 
 void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Frozen& frozen,
-                             const ReadProgress& progress) {
+                             const Steps& steps) {
   const uint64_t number = context_.next_file++;
   PageWriter writer(context_.env, LogPath(context_.dir, number), context_.direct, context_.layout,
                     number, frozen.keys);
   RowSources sources = frozen.sources;
   sources.base = nullptr;
-  SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, progress);
+  SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, steps.read);
   while (rows.Next()) writer.Add(rows.mix(), rows.row());
   writer.Flush();
   auto log = std::make_shared<LogFile>();

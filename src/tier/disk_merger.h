@@ -62,6 +62,10 @@ class DiskMerger {
     int64_t pages_from = 0, pages_to = 0;
   };
   struct Stopped {};
+  // Called as a job advances; they wait where it is ahead of the puts.
+  struct Steps {
+    ReadProgress read, written;
+  };
 
   bool HasRoom() const {
     return context_.index_bytes < allowed_index_ && context_.pages < allowed_pages_;
@@ -81,9 +85,9 @@ class DiskMerger {
   bool RunOne() EXCLUDES(mu_);
   void RunJob(const Job& job) EXCLUDES(mu_);
   void MergeIntoBase(DiskPartition& partition, const DiskPartition::Frozen& frozen,
-                     const ReadProgress& progress);
+                     const Steps& steps);
   void RewriteLogs(DiskPartition& partition, const DiskPartition::Frozen& frozen,
-                   const ReadProgress& progress);
+                   const Steps& steps);
   // Waits until `done` of `total` pages are allowed.
   void Pace(const Job& job, int64_t start_rows, int64_t done, int64_t total) EXCLUDES(mu_);
 
