@@ -34,8 +34,8 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   const size_t reader_bytes = static_cast<size_t>(reader.depth) * reader.max_read;
   readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1, 2));
   // Rows that come again soon are replaced in the buffer and never written.
-  const size_t pages = std::clamp<size_t>(memory_bytes / 16 / partitions / page, 1,
-                                          std::max<size_t>(1, (1 << 20) / page));
+  const size_t pages = std::clamp<size_t>(memory_bytes / 8 / partitions / page, 1,
+                                          std::max<size_t>(1, (4 << 20) / page));
   buffer_rows = pages * layout.rows_per_page;
   merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
   batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,

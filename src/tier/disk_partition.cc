@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -24,7 +23,8 @@ DiskPartition::DiskPartition(DiskContext* context, int number)
     : context_(*context),
       layout_(context->layout),
       number_(number),
-      index_(context->layout.partition_bits) {
+      index_(context->layout.partition_bits),
+      buffer_(context->layout.row_bytes) {
   MutexLock lock(&mu_);
   CountUse();
 }
@@ -142,8 +142,8 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
     found[index] = 0;
     if (!place.none() && place.tombstone()) continue;
     if (!place.none() && place.buffered()) {
-      std::memcpy(rows + index * layout_.row_bytes,
-                  &buffer_.rows[place.number() * layout_.row_bytes], layout_.row_bytes);
+      std::memcpy(rows + index * layout_.row_bytes, buffer_.row(place.number()), layout_.row_bytes);
+      buffer_.NoteRead(place.number());
       found[index] = 1;
     } else if (!place.none()) {
       size_t log = logs_.size() - 1;
@@ -193,22 +193,17 @@ void DiskPartition::CountKey(uint64_t mix, LogPlace before, bool tombstone) {
 }
 
 void DiskPartition::Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) {
-  if (buffer_.size() == context_.buffer_rows) FlushBuffer(scratch);
+  if (buffer_.size() == context_.buffer_rows) FlushBuffer(false, scratch);
   const bool tombstone = row == nullptr;
   const uint32_t next = static_cast<uint32_t>(buffer_.size());
   const LogPlace before = index_.Set(mix, LogPlace::Buffer(next, tombstone));
   CountKey(mix, before, tombstone);
-  uint32_t slot = next;
   if (!before.none() && before.buffered()) {
-    slot = before.number();
-    index_.Set(mix, LogPlace::Buffer(slot, tombstone));
-    buffer_.tombstones[slot] = tombstone;
+    index_.Set(mix, LogPlace::Buffer(before.number(), tombstone));
+    buffer_.Replace(before.number(), row);
   } else {
-    buffer_.mixes.push_back(mix);
-    buffer_.tombstones.push_back(tombstone);
-    buffer_.rows.resize((next + 1) * layout_.row_bytes);
+    buffer_.Add(mix, row);
   }
-  if (!tombstone) std::memcpy(&buffer_.rows[slot * layout_.row_bytes], row, layout_.row_bytes);
 }
 
 void DiskPartition::OpenForAppend() {
@@ -222,10 +217,11 @@ void DiskPartition::OpenForAppend() {
 }
 
 // Nothing has changed if this throws: the pages are written again, at the same place.
-void DiskPartition::FlushBuffer(AlignedBuffer* scratch) {
+void DiskPartition::FlushBuffer(bool everything, AlignedBuffer* scratch) {
   if (buffer_.size() == 0) return;
   const size_t per_page = layout_.rows_per_page;
-  const size_t pages = (buffer_.size() + per_page - 1) / per_page;
+  const std::vector<uint32_t> slots = buffer_.Choose(everything, per_page);
+  const size_t pages = (slots.size() + per_page - 1) / per_page;
   OpenForAppend();
   const OpenLog& open = logs_.back();
   LogFile& log = *open.log;
@@ -235,22 +231,13 @@ void DiskPartition::FlushBuffer(AlignedBuffer* scratch) {
                             "with more partitions",
                             context_.dir, number_, LogPlace::kMaxNumber));
 
-  std::vector<uint32_t> slots(buffer_.size());
-  std::iota(slots.begin(), slots.end(), 0);
-  const std::vector<uint64_t>& mixes = buffer_.mixes;
-  std::sort(slots.begin(), slots.end(),
-            [&](uint32_t a, uint32_t b) { return mixes[a] < mixes[b]; });
   AlignedBuffer& bytes = *scratch;
   bytes.Reserve(pages * layout_.page_bytes);
   std::vector<PageEntry> entries;
   for (size_t page = 0; page < pages; ++page) {
     entries.clear();
-    for (size_t i = page * per_page; i < std::min((page + 1) * per_page, slots.size()); ++i) {
-      const uint32_t slot = slots[i];
-      entries.push_back({buffer_.mixes[slot], buffer_.tombstones[slot]
-                                                  ? nullptr
-                                                  : &buffer_.rows[slot * layout_.row_bytes]});
-    }
+    for (size_t i = page * per_page; i < std::min((page + 1) * per_page, slots.size()); ++i)
+      entries.push_back({buffer_.mix(slots[i]), buffer_.row(slots[i])});
     WritePage(entries, layout_, log.number, static_cast<uint64_t>(log.pages) + page,
               bytes.data() + page * layout_.page_bytes);
   }
@@ -259,20 +246,20 @@ void DiskPartition::FlushBuffer(AlignedBuffer* scratch) {
 
   const uint32_t first = next_page();
   for (size_t i = 0; i < slots.size(); ++i)
-    index_.Set(buffer_.mixes[slots[i]], LogPlace::Page(first + static_cast<uint32_t>(i / per_page),
-                                                       buffer_.tombstones[slots[i]] != 0));
+    index_.Set(buffer_.mix(slots[i]), LogPlace::Page(first + static_cast<uint32_t>(i / per_page),
+                                                     buffer_.tombstone(slots[i])));
   log.pages += static_cast<int64_t>(pages);
   log.entries += static_cast<int64_t>(slots.size());
   context_.log_bytes_written += static_cast<int64_t>(pages * layout_.page_bytes);
-  buffer_.mixes.clear();
-  buffer_.tombstones.clear();
-  buffer_.rows.clear();
+  buffer_.Remove(slots, [this](uint32_t slot) REQUIRES(mu_) {
+    index_.Set(buffer_.mix(slot), LogPlace::Buffer(slot, buffer_.tombstone(slot)));
+  });
 }
 
 DiskPartition::Version DiskPartition::Flush(bool seal) {
   AlignedBuffer scratch;
   MutexLock lock(&mu_);
-  FlushBuffer(&scratch);
+  FlushBuffer(true, &scratch);
   if (seal) appending_ = false;
   Version version;
   version.base = base_;
@@ -305,7 +292,7 @@ RowSources DiskPartition::Sources() {
 DiskPartition::Frozen DiskPartition::Freeze() {
   AlignedBuffer scratch;
   MutexLock lock(&mu_);
-  FlushBuffer(&scratch);
+  FlushBuffer(true, &scratch);
   appending_ = false;
   Frozen frozen;
   frozen.sources.base = base_;

@@ -15,6 +15,7 @@
 #include "tier/disk_manifest.h"
 #include "tier/disk_store.h"
 #include "tier/key_sort.h"
+#include "tier/log_buffer.h"
 #include "tier/log_index.h"
 #include "tier/sorted_rows.h"
 
@@ -116,7 +117,8 @@ class DiskPartition {
   void Prefetch(uint64_t mix) const REQUIRES(mu_);
   void Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) REQUIRES(mu_);
   void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
-  void FlushBuffer(AlignedBuffer* scratch) REQUIRES(mu_);
+  // Writes the buffer to the log: all of it, or what makes room.
+  void FlushBuffer(bool everything, AlignedBuffer* scratch) REQUIRES(mu_);
   void OpenForAppend() REQUIRES(mu_);
   // Opens the log and appends its entries to `items`, with their LogPlace.
   void ReadLog(const ManifestLog& entry, Array<KeyItem>* items) REQUIRES(mu_);

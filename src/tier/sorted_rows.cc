@@ -94,8 +94,7 @@ void SortedRows::LoadStripe() {
     }
   }
   for (size_t i = 0; i < sources_.buffer.size(); ++i)
-    Take(sources_.buffer.mixes[i],
-         sources_.buffer.tombstones[i] ? nullptr : &sources_.buffer.rows[i * layout_.row_bytes]);
+    Take(sources_.buffer.mix(i), sources_.buffer.row(i));
   SortItemsFully(&entries_, &sorting_);
   entries_.resize(KeepLast(entries_));
 }

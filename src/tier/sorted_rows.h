@@ -14,6 +14,7 @@
 #include "tier/disk_buffer.h"
 #include "tier/disk_page.h"
 #include "tier/key_sort.h"
+#include "tier/log_buffer.h"
 
 namespace terrace {
 
@@ -24,15 +25,6 @@ struct LogFile {
   // Guarded by the partition's lock.
   int64_t pages = 0, entries = 0;
   int64_t synced_pages = 0;
-};
-
-// Entries that are on no page yet.
-struct LogBuffer {
-  std::vector<uint64_t> mixes;
-  std::vector<uint8_t> tombstones;
-  Array<std::byte> rows;
-
-  size_t size() const { return mixes.size(); }
 };
 
 struct RowSources {

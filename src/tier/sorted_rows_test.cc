@@ -63,12 +63,8 @@ class SortedRowsTest : public ::testing::Test {
   }
   void AddBuffer(int count) {
     const Entries entries = Draw(count, true);
-    for (const auto& [mix, value] : entries) {
-      sources_.buffer.mixes.push_back(mix);
-      sources_.buffer.tombstones.push_back(!value);
-      const Row row(value.value_or(0));
-      sources_.buffer.rows.insert(sources_.buffer.rows.end(), row.bytes(), row.bytes() + kRowBytes);
-    }
+    for (const auto& [mix, value] : entries)
+      sources_.buffer.Add(mix, value ? Row(*value).bytes() : nullptr);
     Overlay(entries);
   }
   Stream Read(size_t buffer_bytes) {
@@ -104,7 +100,7 @@ class SortedRowsTest : public ::testing::Test {
   const TestDir dir_;
   const PageLayout layout_{kRowBytes, 512, 4};
   RandomStream random_{1, 2};
-  RowSources sources_;
+  RowSources sources_{.base = nullptr, .logs = {}, .buffer = LogBuffer(kRowBytes)};
   Entries expected_;
   int64_t pages_read_ = 0;
 };
@@ -141,9 +137,7 @@ TEST_F(SortedRowsTest, FewEntriesWithOneStripeEach) {
 TEST_F(SortedRowsTest, TheEndsOfThePartitionAreInIt) {
   AddBase(300);
   for (const uint64_t mix : {uint64_t{2} << 62, (uint64_t{3} << 62) - 1}) {
-    sources_.buffer.mixes.push_back(mix);
-    sources_.buffer.tombstones.push_back(1);
-    sources_.buffer.rows.resize(sources_.buffer.size() * kRowBytes);
+    sources_.buffer.Add(mix, nullptr);
     expected_[mix] = std::nullopt;
   }
   ExpectTheNewestOfAll();
