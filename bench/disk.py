@@ -237,7 +237,10 @@ def main():
     finally:
         run.drop("raw", "ours", "small", *NAMES)
         (base / "lines.json").write_text(json.dumps(list(run.lines.values())))
-    report.publish("disk", rates(run, size) + costs(run, size) + small_budget(run))
+    cases = rates(run, size) + costs(run, size) + small_budget(run)
+    for case in cases:
+        case.case = "disk: " + case.case
+    report.publish("disk", cases)
 
 
 if __name__ == "__main__":

@@ -112,8 +112,13 @@ def markdown(cases):
 
 
 def plot(cases):
-    """Horizontal bars: how many times the peer's speed, and the share of the limit."""
-    shown = [c for c in cases if c["ratio"] is not None or c["limit_share"] is not None]
+    """Horizontal bars: how many times the peer's speed, and the share of the limit.
+
+    Of a case with several peers the first, which is the best one."""
+    first = {}
+    for case in cases:
+        first.setdefault(case["case"], case)
+    shown = [c for c in first.values() if c["ratio"] is not None or c["limit_share"] is not None]
     row, left, width, most = 22, 470, 460, 6
     scale = width / most  # longer bars are cut
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 160}" '
