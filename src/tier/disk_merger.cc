@@ -285,15 +285,18 @@ void DiskMerger::WaitForRoomSlow() {
   ++waiting_;
   retry_at_ = 0;
   failure_.reset();
-  Drive([this] { return !HasRoom(); });
+  const bool room = Drive([this] { return !HasRoom(); });
   --waiting_;
-  if (failure_) throw Error(*failure_, failure_text_);
-  if (!HasRoom() && !stop_) budget_.FailIndex(context_.dir, context_.index_bytes, IndexLimit());
+  if (!room && failure_) throw Error(*failure_, failure_text_);
+  if (!room && !stop_) budget_.FailIndex(context_.dir, context_.index_bytes, IndexLimit());
 }
 
-void DiskMerger::Drive(const std::function<bool()>& wanted) {
+bool DiskMerger::Drive(const std::function<bool()>& wanted) {
   Job job;
-  while (wanted() && !failure_ && !stop_ && (running_ || PickJob(&job))) {
+  while (wanted()) {
+    if (failure_ || stop_) return false;
+    // Others put and merge at the same time: what was wanted may have come in between.
+    if (!running_ && !PickJob(&job)) return !wanted();
     if (background_) {
       work_.NotifyOne();
       changed_.Wait(&mu_);
@@ -303,6 +306,7 @@ void DiskMerger::Drive(const std::function<bool()>& wanted) {
       mu_.Lock();
     }
   }
+  return true;
 }
 
 void DiskMerger::Settle(bool everything) {

@@ -74,8 +74,9 @@ class DiskMerger {
   // What puts may use until the job has advanced further.
   void Allow(const Job& job, double progress) REQUIRES(mu_);
   void AllowAll() REQUIRES(mu_);
-  // Lets jobs run while some are due and `wanted()`, or until one fails.
-  void Drive(const std::function<bool()>& wanted) REQUIRES(mu_);
+  // Lets jobs run while some are due and `wanted()`, or until one fails; true if it is not wanted
+  // any more.
+  bool Drive(const std::function<bool()>& wanted) REQUIRES(mu_);
   void Loop() EXCLUDES(mu_);
   // What is most urgent; false if nothing is due.
   bool PickJob(Job* job) REQUIRES(mu_);
