@@ -251,9 +251,9 @@ void DiskPartition::FlushBuffer(bool everything, AlignedBuffer* scratch) {
   log.pages += static_cast<int64_t>(pages);
   log.entries += static_cast<int64_t>(slots.size());
   context_.log_bytes_written += static_cast<int64_t>(pages * layout_.page_bytes);
-  buffer_.Remove(slots, [this](uint32_t slot) REQUIRES(mu_) {
+  buffer_.Remove(slots);
+  for (uint32_t slot = 0; slot < buffer_.size(); ++slot)
     index_.Set(buffer_.mix(slot), LogPlace::Buffer(slot, buffer_.tombstone(slot)));
-  });
 }
 
 DiskPartition::Version DiskPartition::Flush(bool seal) {

@@ -43,10 +43,9 @@ class LogBuffer {
   // again (all, if that is little).
   std::vector<uint32_t> Choose(bool everything, size_t rows_per_page) const;
 
-  // Forgets what was written; the others keep their order, and have to be asked for again to stay.
-  // Calls moved(slot) for each of them, with its new slot.
-  template <typename F>
-  void Remove(const std::vector<uint32_t>& written, F moved) {
+  // Forgets what was written. The others move to the front in their order, and have to be asked for
+  // again to stay.
+  void Remove(const std::vector<uint32_t>& written) {
     for (uint32_t slot : written) flags_[slot] = kWritten;
     size_t kept = 0;
     for (size_t slot = 0; slot < size(); ++slot) {
@@ -59,7 +58,6 @@ class LogBuffer {
     mixes_.resize(kept);
     flags_.resize(kept);
     rows_.resize(kept * row_bytes_);
-    for (size_t slot = 0; slot < kept; ++slot) moved(static_cast<uint32_t>(slot));
   }
 
  private:
