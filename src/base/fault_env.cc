@@ -126,7 +126,6 @@ class FaultEnv::Batch : public BatchReader {
   Batch(FaultEnv* env, std::unique_ptr<BatchReader> reader)
       : env_(env), reader_(std::move(reader)) {}
   size_t max_read() const override { return reader_->max_read(); }
-  size_t buffer_bytes() const override { return reader_->buffer_bytes(); }
   const char* name() const override { return reader_->name(); }
 
   // Of a batch with a read that fails, those before it are done.

@@ -43,8 +43,7 @@ class BatchReader {
  public:
   virtual ~BatchReader() = default;
   virtual size_t max_read() const = 0;
-  virtual size_t buffer_bytes() const = 0;  // what it holds in memory
-  virtual const char* name() const = 0;     // "io_uring" or "threads"
+  virtual const char* name() const = 0;  // "io_uring" or "threads"
 
   // Calls `done(i, bytes)` on this thread for each read, in any order; the bytes are valid during
   // the call. Throws the first failure, of a read or of `done`, after what was under way has ended.

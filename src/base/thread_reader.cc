@@ -19,7 +19,6 @@ class ThreadReader : public BatchReader {
   ~ThreadReader() override;
 
   size_t max_read() const override { return max_read_; }
-  size_t buffer_bytes() const override { return buffers_.bytes(); }
   const char* name() const override { return "threads"; }
   void Read(std::span<const PageRead> reads, const Done& done) override EXCLUDES(mu_);
 

@@ -60,7 +60,6 @@ class UringReader : public BatchReader {
   int Open(bool for_one_thread);
 
   size_t max_read() const override { return max_read_; }
-  size_t buffer_bytes() const override { return buffers_.bytes(); }
   const char* name() const override { return "io_uring"; }
   void Read(std::span<const PageRead> reads, const Done& done) override;
 

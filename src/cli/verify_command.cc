@@ -33,8 +33,6 @@ Examples:
 
 constexpr size_t kMaxLines = 100;  // of one store
 
-std::string Bytes(double bytes) { return ShortBytes(bytes); }
-
 VerifyReport Verify(const StorePath& store) {
   ProgressLine line;
   const double start = NowSeconds();
@@ -42,8 +40,8 @@ VerifyReport Verify(const StorePath& store) {
     return VerifyStore(PosixEnv(), store.path, [&](int64_t done, int64_t all) {
       if (!line.Due()) return;
       const double bytes = static_cast<double>(done), seconds = NowSeconds() - start;
-      line.Show(fmt::format("verify {}  {} of {}  {}/s", store.name, Bytes(bytes),
-                            Bytes(static_cast<double>(all)), Bytes(bytes / seconds)));
+      line.Show(fmt::format("verify {}  {} of {}  {}/s", store.name, ShortBytes(bytes),
+                            ShortBytes(static_cast<double>(all)), ShortBytes(bytes / seconds)));
     });
   } catch (const Error& e) {  // of the manifest: there may be other stores
     VerifyReport report;
@@ -66,7 +64,7 @@ void RunVerify(const std::string& dir) {
     fmt::print("{}: {}: {} files, {} pages, {} rows, {} in {}, {:.0f} MB/s\n", store.name,
                report.problems.empty() ? "clean" : "damaged", report.files,
                WithCommas(report.pages), WithCommas(report.rows),
-               Bytes(static_cast<double>(report.bytes)), ShortSeconds(seconds),
+               ShortBytes(static_cast<double>(report.bytes)), ShortSeconds(seconds),
                static_cast<double>(report.bytes) / seconds / 1e6);
     problems += report.problems.size();
     damaged += report.problems.empty() ? 0 : 1;

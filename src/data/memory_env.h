@@ -135,7 +135,6 @@ class MemoryEnv : public Env {
    public:
     explicit PageReader(size_t max_read) : buffer_(max_read) {}
     size_t max_read() const override { return buffer_.size(); }
-    size_t buffer_bytes() const override { return buffer_.size(); }
     const char* name() const override { return "memory"; }
     void Read(std::span<const PageRead> reads, const Done& done) override {
       for (size_t i = 0; i < reads.size(); ++i) {

@@ -18,6 +18,16 @@ constexpr int64_t kMaxLogs = 8;
 constexpr int64_t kStepPages = 64;
 constexpr int64_t kRetryRows = 1 << 20;
 
+template <typename Writer>
+void CopyRows(SortedRows* rows, bool tombstones, Writer* writer, const ReadProgress& written) {
+  for (int64_t pages = 0; rows->Next();) {
+    if (rows->row() != nullptr || tombstones) writer->Add(rows->mix(), rows->row());
+    if (writer->pages() < pages + kStepPages) continue;
+    pages = writer->pages();
+    written(kStepPages);
+  }
+}
+
 }  // namespace
 
 DiskMerger::DiskMerger(DiskContext* context,
@@ -246,12 +256,7 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
   BaseWriter writer(context_.env, BasePath(context_.dir, number), context_.direct, context_.layout,
                     number, base_rows + frozen.keys, budget_.FilterBits(store_rows));
   SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, steps.read);
-  for (int64_t pages = 0; rows.Next();) {
-    if (rows.row() != nullptr) writer.Add(rows.mix(), rows.row());
-    if (writer.pages() < pages + kStepPages) continue;
-    pages = writer.pages();
-    steps.written(kStepPages);
-  }
+  CopyRows(&rows, false, &writer, steps.written);
   std::shared_ptr<BaseFile> base = writer.Finish();
   if (base != nullptr) bytes_written_ += base->file_bytes();
   retire_(partition.InstallBase(frozen, std::move(base)));
@@ -266,7 +271,7 @@ void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Froz
   RowSources sources = frozen.sources;
   sources.base = nullptr;
   SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, steps.read);
-  while (rows.Next()) writer.Add(rows.mix(), rows.row());
+  CopyRows(&rows, true, &writer, steps.written);
   writer.Flush();
   auto log = std::make_shared<LogFile>();
   log->number = number;

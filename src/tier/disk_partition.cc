@@ -354,6 +354,13 @@ std::vector<std::string> DiskPartition::InstallLog(const Frozen& frozen,
   return unused;
 }
 
+bool DiskPartition::direct() const {
+  MutexLock lock(&mu_);
+  bool direct = base_ == nullptr || base_->file()->direct();
+  for (const OpenLog& open : logs_) direct = direct && open.log->file->direct();
+  return direct;
+}
+
 PartitionStats DiskPartition::stats() const {
   MutexLock lock(&mu_);
   PartitionStats stats;

@@ -105,6 +105,8 @@ class DiskPartition {
                                       std::span<const uint64_t> fences) EXCLUDES(mu_);
 
   PartitionStats stats() const EXCLUDES(mu_);
+  // No file goes through the page cache.
+  bool direct() const EXCLUDES(mu_);
 
  private:
   struct OpenLog {

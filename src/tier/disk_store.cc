@@ -230,6 +230,7 @@ DiskStats DiskStoreImpl::stats() const {
   stats.filtered = filtered_;
   stats.log_bytes_written = context_.log_bytes_written;
   stats.direct = context_.direct;
+  for (const auto& partition : partitions_) stats.direct = stats.direct && partition->direct();
   readers_.AddTo(&stats);
   if (merger_) merger_->AddTo(&stats);
   return stats;

@@ -1,38 +1,42 @@
 #include "tier/log_index.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace terrace {
 
 LogIndex::LogIndex(int shift) : shift_(shift) { Spread(kMinCapacity); }
 
+template <typename Read>
+void LogIndex::LayOut(size_t count, Read read) {
+  size_t end = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const KeyItem item = read(i);
+    const size_t slot = std::max(end, Home(item.mix));
+    Clear(end, slot);
+    Store(slot, item.mix, {item.index});
+    end = slot + 1;
+  }
+  Clear(end, slots_);
+}
+
 void LogIndex::Spread(size_t capacity) {
   size_t end = 0;
   ForEach([&](uint64_t mix, LogPlace) { end = std::max(end, Home(mix, capacity)) + 1; });
-  const size_t slots = std::max(capacity + capacity / 64 + 8, end + 1);
+  const size_t slots = SlotsFor(capacity, end);
 
   // All entries go to the far end first. From there each moves left or stays: behind it is room for
   // those behind it, and nobody's place is taken before he has left it.
   const size_t room = std::max(slots, slots_);
   if (room > slots_) memory_.Resize(room * kSlotBytes);
-  size_t next = room;
+  size_t first = room;
   for (size_t slot = slots_; slot-- > 0;)
-    if (!EmptyAt(slot)) Store(--next, MixAt(slot), PlaceAt(slot));
-  end = 0;
-  for (; next < room; ++next) {
-    const uint64_t mix = MixAt(next);
-    const LogPlace place = PlaceAt(next);
-    const size_t slot = std::max(end, Home(mix, capacity));
-    Clear(end, slot);
-    Store(slot, mix, place);
-    end = slot + 1;
-  }
-  Clear(end, slots);
-  memory_.Resize(slots * kSlotBytes);
+    if (!EmptyAt(slot)) Store(--first, MixAt(slot), PlaceAt(slot));
   capacity_ = capacity;
   slots_ = slots;
+  LayOut(room - first, [&](size_t i) {
+    return KeyItem{MixAt(first + i), PlaceAt(first + i).bits};
+  });
+  memory_.Resize(slots * kSlotBytes);
 }
 
 void LogIndex::Assign(std::span<const KeyItem> items) {
@@ -40,19 +44,12 @@ void LogIndex::Assign(std::span<const KeyItem> items) {
   const size_t capacity = CapacityFor(items.size());
   size_t end = 0;
   for (const KeyItem& item : items) end = std::max(end, Home(item.mix, capacity)) + 1;
-  const size_t slots = std::max(capacity + capacity / 64 + 8, end + 1);
+  const size_t slots = SlotsFor(capacity, end);
   memory_.Resize(slots * kSlotBytes);
-  end = 0;
-  for (const KeyItem& item : items) {
-    const size_t slot = std::max(end, Home(item.mix, capacity));
-    Clear(end, slot);
-    Store(slot, item.mix, {item.index});
-    end = slot + 1;
-  }
-  Clear(end, slots);
   capacity_ = capacity;
   slots_ = slots;
   size_ = items.size();
+  LayOut(items.size(), [&](size_t i) { return items[i]; });
 }
 
 LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {

@@ -7,6 +7,7 @@
 // For one thread at a time. Throws Error(kIo) when memory runs out; nothing has changed then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -112,8 +113,14 @@ class LogIndex {
     std::memcpy(At(slot) + 7, &word, sizeof(word));
   }
   void Clear(size_t begin, size_t end) { std::memset(At(begin), 0xff, (end - begin) * kSlotBytes); }
+  static size_t SlotsFor(size_t capacity, size_t end) {
+    return std::max(capacity + capacity / 64 + 8, end + 1);
+  }
   // Moves all entries to where they belong in a table of this capacity, in place.
   void Spread(size_t capacity);
+  // Lays out read(0) .. read(count - 1), which come in the order of their mixes, in all slots.
+  template <typename Read>
+  void LayOut(size_t count, Read read);
 
   int shift_;
   size_t capacity_ = 0;  // homes
