@@ -18,5 +18,6 @@ void AddTrainCommand(CLI::App& app);
 void AddDataCommand(CLI::App& app);
 void AddInspectCommand(CLI::App& app);
 void AddVerifyCommand(CLI::App& app);
+void AddBenchCommand(CLI::App& app);
 
 }  // namespace terrace

@@ -1,0 +1,225 @@
+#include "tier/eviction_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "base/error.h"
+
+namespace terrace {
+namespace {
+
+// The hand looks at so many rows that may leave for each that does: with 4 there are 2 % more
+// misses, with 16 hardly fewer.
+constexpr int64_t kLookedAt = 8;
+// The values of so many rows ahead are on their way to the cache.
+constexpr size_t kAhead = 16;
+
+constexpr uint32_t kRanks = 4096;    // the lowest leave first
+constexpr uint32_t kStays = kRanks;  // of an absent or a pinned row
+using Histogram = std::array<uint32_t, kRanks + 1>;
+
+// So many positions from `first` on; behind the last one of the tier comes position 1.
+struct Stretch {
+  int64_t first = 1;
+  int64_t size = 0;
+
+  int64_t End(int64_t rows) const { return (first + size - 1) % rows + 1; }
+  template <typename F>
+  void ForEach(int64_t rows, F f) const {
+    const int64_t straight = std::min(size, rows + 1 - first);
+    for (int64_t p = first; p < first + straight; ++p) f(p);
+    for (int64_t p = 1; p <= size - straight; ++p) f(p);
+  }
+};
+
+// What all policies share. `Value` is a row's; 0: absent. A policy P has
+//   Value Added(now), Value Used(Value, now);
+//   void Look(stretch): called before the hand moves, with the stretch that is before it;
+//   uint32_t Rank(Value) of a present row, below kRanks;
+//   Value Passed(Value): of a present row, when the hand has passed it.
+template <typename P, typename Value>
+class HandPolicy : public EvictionPolicy {
+ public:
+  void Resize(int64_t rows) override {
+    if (rows > rows_) values_.resize(static_cast<size_t>(rows) + 1, Value{0});
+    rows_ = std::max(rows, rows_);
+  }
+
+  void Add(std::span<const uint32_t> positions, uint32_t now) override {
+    now_ = now;
+    ForEachValue(positions, [&](Value* value) { *value = self().Added(now); });
+  }
+
+  void Use(std::span<const uint32_t> positions, uint32_t now) override {
+    now_ = now;
+    ForEachValue(positions, [&](Value* value) { *value = self().Used(*value, now); });
+  }
+
+  void Pick(int64_t n, std::span<const uint32_t> pins, uint32_t done,
+            Array<uint32_t>* victims) override {
+    if (n <= 0 || rows_ == 0) return;
+    TERRACE_CHECK(static_cast<int64_t>(pins.size()) > rows_);
+    const int64_t wanted = n > rows_ / kLookedAt ? rows_ : n * kLookedAt;
+    self().Look({hand_, wanted});
+    Histogram counts = {};
+    const Stretch stretch = CountRanks(wanted, pins, done, &counts);
+    // All ranks below `last` leave, and of `last` so many.
+    uint32_t last = 0;
+    int64_t of_last = n;
+    for (; last < kRanks && counts[last] < of_last; ++last) of_last -= counts[last];
+    if (last == kRanks) of_last = 0;  // fewer than n may leave
+    stretch.ForEach(rows_, [&](int64_t p) {
+      const uint32_t rank = RankOf(p, pins, done);
+      if (rank < last || (rank == last && of_last-- > 0)) {
+        victims->push_back(static_cast<uint32_t>(p));
+        values_[p] = 0;
+      } else if (values_[p] != 0) {
+        values_[p] = self().Passed(values_[p]);
+      }
+    });
+    hand_ = stretch.End(rows_);
+  }
+
+  int64_t bytes() const override {
+    return static_cast<int64_t>(values_.capacity() * sizeof(Value));
+  }
+
+ protected:
+  uint32_t now() const { return now_; }
+  int64_t rows() const { return rows_; }
+  Value value(int64_t position) const { return values_[position]; }
+
+ private:
+  P& self() { return static_cast<P&>(*this); }
+
+  template <typename F>
+  void ForEachValue(std::span<const uint32_t> positions, F f) {
+    const size_t n = positions.size(), with_more = n - std::min(n, kAhead);
+    for (size_t i = 0; i < with_more; ++i) {
+      __builtin_prefetch(&values_[positions[i + kAhead]], 1);
+      f(&values_[positions[i]]);
+    }
+    for (size_t i = with_more; i < n; ++i) f(&values_[positions[i]]);
+  }
+
+  uint32_t RankOf(int64_t p, std::span<const uint32_t> pins, uint32_t done) {
+    const Value value = values_[p];
+    const uint32_t rank = self().Rank(value);  // of any value, so that there is no branch
+    return value != 0 && pins[p] <= done ? rank : kStays;
+  }
+
+  // Counts from the hand on, until so many rows that may leave were seen, or the whole tier.
+  Stretch CountRanks(int64_t wanted, std::span<const uint32_t> pins, uint32_t done,
+                     Histogram* counts) {
+    Stretch seen{hand_, 0};
+    while (seen.size < rows_) {
+      const int64_t found = seen.size - (*counts)[kStays];
+      if (found >= wanted) break;
+      const Stretch next{seen.End(rows_), std::min(wanted - found, rows_ - seen.size)};
+      next.ForEach(rows_, [&](int64_t p) { ++(*counts)[RankOf(p, pins, done)]; });
+      seen.size += next.size;
+    }
+    return seen;
+  }
+
+  Array<Value> values_;  // by position; the first is not used
+  int64_t rows_ = 0;
+  int64_t hand_ = 1;
+  uint32_t now_ = 0;  // the last batch
+};
+
+// Least recently used, to the batch: of rows that the hand looks at, those whose last use is the
+// oldest leave, whatever their order within a batch. Beyond 4,095 batches all are alike.
+class LruPolicy final : public HandPolicy<LruPolicy, uint32_t> {
+ public:
+  static uint32_t Added(uint32_t now) { return now; }
+  static uint32_t Used(uint32_t, uint32_t now) { return now; }
+  void Look(const Stretch&) const {}
+  uint32_t Rank(uint32_t last_use) const {
+    return kRanks - 1 - std::min(now() - last_use, kRanks - 1);
+  }
+  static uint32_t Passed(uint32_t last_use) { return last_use; }
+};
+
+// The two caches of "Distributed Hierarchical GPU Parameter Server for Massive Scale Deep Learning
+// Ads Systems" (Zhao et al., MLSys 2020): rows in use are in an LRU cache, what falls out of it
+// goes to an LFU cache, and what falls out of that leaves. Each has half of the rows. A row's value
+// is the batch of its last use (24 bits, modulo) and its number of uses (8 bits, at most 255).
+class LruLfuPolicy final : public HandPolicy<LruLfuPolicy, uint32_t> {
+ public:
+  static uint32_t Added(uint32_t now) { return now << 8 | 1; }
+  static uint32_t Used(uint32_t value, uint32_t now) {
+    return now << 8 | std::min((value & 0xff) + 1, 0xffu);
+  }
+
+  // Finds the age at which rows of the stretch fall out of the LRU cache.
+  void Look(const Stretch& stretch) {
+    Histogram ages = {};
+    int64_t present = 0;
+    stretch.ForEach(rows(), [&](int64_t p) {
+      if (value(p) == 0) return;
+      ++ages[std::min(Age(value(p)), kRanks)];
+      ++present;
+    });
+    int64_t room = present / 2;
+    for (lfu_age_ = 0; lfu_age_ < kRanks && ages[lfu_age_] <= room; ++lfu_age_)
+      room -= ages[lfu_age_];
+  }
+
+  // In the LFU cache by uses, then by age in powers of two; above it the LRU cache, by age.
+  uint32_t Rank(uint32_t value) const {
+    constexpr uint32_t kHalf = kRanks / 2, kAges = 16;
+    const uint32_t age = Age(value);
+    if (age < lfu_age_) return kRanks - 1 - std::min(age, kHalf - 1);
+    const uint32_t uses = std::min(value & 0xff, kHalf / kAges - 1);
+    const auto old = static_cast<uint32_t>(std::bit_width(age));
+    return uses * kAges + kAges - 1 - std::min(old, kAges - 1);
+  }
+  static uint32_t Passed(uint32_t value) { return value; }
+
+ private:
+  uint32_t Age(uint32_t value) const { return (now() - (value >> 8)) & 0xffffff; }
+
+  uint32_t lfu_age_ = 0;  // in batches, of the stretch
+};
+
+// Counts uses, in steps of 256; each time the hand passes, a 32nd is taken off. So the memory of
+// uses fades with the pace at which rows are replaced: a count halves while the tier is replaced
+// about three times. Rows that were used once are the first to leave, the oldest of them first.
+class ClockPolicy final : public HandPolicy<ClockPolicy, uint16_t> {
+ public:
+  static uint16_t Added(uint32_t) { return kUse; }
+  static uint16_t Used(uint16_t value, uint32_t) {
+    return static_cast<uint16_t>(std::min(value + kUse, 0xffff));
+  }
+  void Look(const Stretch&) const {}
+  static uint32_t Rank(uint16_t value) { return value / (0x10000 / kRanks); }
+  // Never 0: what is below 32 stays as it is.
+  static uint16_t Passed(uint16_t value) { return static_cast<uint16_t>(value - value / 32); }
+
+ private:
+  static constexpr int kUse = 256;
+};
+
+}  // namespace
+
+const char* PolicyName(PolicyKind kind) {
+  constexpr const char* kNames[] = {"lru", "lru-lfu", "clock", "next-use"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::unique_ptr<EvictionPolicy> EvictionPolicy::Make(PolicyKind kind) {
+  switch (kind) {
+    case PolicyKind::kLru:
+      return std::make_unique<LruPolicy>();
+    case PolicyKind::kLruLfu:
+      return std::make_unique<LruLfuPolicy>();
+    case PolicyKind::kClock:
+    case PolicyKind::kNextUse:
+      break;
+  }
+  return std::make_unique<ClockPolicy>();
+}
+
+}  // namespace terrace
