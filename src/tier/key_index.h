@@ -1,4 +1,5 @@
-// A set of 64-bit keys, each with a position: 1, 2, 3 ... in the order they came.
+// A set of 64-bit keys, each with a position: 1, 2, 3 ... in the order they came, or one that the
+// caller gives.
 //
 // The key of position p is the first eight bytes of row p of an arena, so who finds a row has it in
 // the cache. Beside them the index costs 64 bytes for each 8.5 keys: about 7.5 bytes a key, at
@@ -27,8 +28,8 @@ namespace terrace {
 
 class KeyIndex {
  public:
-  // `what` names the owner in errors. `rows` outlives the index, which makes it grow to hold row
-  // size() and writes the keys there; row 0 is no key's.
+  // `what` names the owner in errors. `rows` outlives the index, which writes the keys there
+  // and, in FindOrInsert, makes it grow to hold row size(); row 0 is no key's.
   KeyIndex(const std::string& what, RowArena* rows, int64_t stride_bytes);
 
   int64_t size() const { return size_; }
@@ -39,6 +40,20 @@ class KeyIndex {
   void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
   // The same; absent keys are inserted. Keys are distinct.
   void FindOrInsert(std::span<const uint64_t> keys, std::span<uint32_t> positions);
+
+  // For rows that come and go; FindOrInsert must not be called after one of these. A row's key must
+  // not change while it is in the index.
+  //
+  // Puts absent, distinct keys at the given positions, whose rows exist in the arena, and writes
+  // the keys there. No other key is at these positions.
+  void Insert(std::span<const uint64_t> keys, std::span<const uint32_t> positions);
+  // Forgets the keys of these positions (distinct; each holds a key). The rows' bytes are left
+  // alone, and bytes() stays.
+  void Erase(std::span<const uint32_t> positions);
+
+  // The hash table, for tests.
+  std::span<const KeyChunk> table() const { return {chunks(), used_chunks_}; }
+  const ChunkMap& map() const { return map_; }
 
   // Not the plain Mix64: what else splits keys by that one must not empty some of our chunks.
   static constexpr uint64_t kHashSalt = 0x6a09e667f3bcc908ULL;
@@ -59,11 +74,16 @@ class KeyIndex {
   // Starts the search of n <= kBlock keys; Finish ends it for one of them.
   void Prepare(const uint64_t* keys, int n, Probe* probes) const;
   uint32_t Finish(uint64_t key, const Probe& probe) const;
-  void Insert(const Entry& entry);
+  Entry StartEntry(uint64_t key, uint32_t position) const;
+  void Place(const Entry& entry);
+  uint64_t TakeOut(const Entry& entry);  // returns the chunk that had it
+  void PullBack(uint64_t* freed, int n);
+  // Returns the chunk that an entry was pulled from, or else one that nothing passed.
+  uint64_t PullInto(uint64_t freed);
   void PrefetchKeys(const KeyChunk& chunk, uint32_t entries) const;
 
   // key_index_grow.cc
-  void GrowTo(int64_t keys);
+  void GrowChunks(int64_t keys);
   void SplitGroup();
   void PrefetchForSplit(uint64_t group) const;
   void MoveOn(uint64_t part, const ChunkMap& old);
@@ -76,6 +96,7 @@ class KeyIndex {
   ChunkMap map_;
   uint64_t used_chunks_ = 0;  // map_.chunks(), and what the last of them spilled into
   int64_t size_ = 0;
+  bool positions_given_ = false;  // by the caller: they need not be 1 ... size()
   std::vector<Entry> displaced_;  // scratch of SplitGroup
 };
 

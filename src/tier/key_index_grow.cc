@@ -33,13 +33,12 @@ Moves MovesOf(const KeyChunk& chunk, uint64_t parts, uint64_t part) {
 
 }  // namespace
 
-void KeyIndex::GrowTo(int64_t keys) {
+void KeyIndex::GrowChunks(int64_t keys) {
   if (keys > kMaxKeys)
     throw Error(ErrorCode::kIo,
                 fmt::format("a table holds at most {} keys; {} are needed. Split its slots over "
                             "several tables",
                             kMaxKeys, keys));
-  rows_.Grow((keys + 1) * stride_);
   const auto wanted = static_cast<uint64_t>((keys * kFillChunks + kFillKeys - 1) / kFillKeys);
   if (wanted <= map_.chunks()) return;
   used_chunks_ = std::max(used_chunks_, wanted);
@@ -72,7 +71,7 @@ void KeyIndex::SplitGroup() {
     displaced_.clear();
     TakeDisplaced(home, old);
     MoveOn(part, old);
-    for (const Entry& entry : displaced_) Insert(entry);
+    for (const Entry& entry : displaced_) Place(entry);
   }
 }
 
@@ -95,7 +94,7 @@ void KeyIndex::MoveOn(uint64_t part, const ChunkMap& old) {
     if (next.count < KeyChunk::kEntries) [[likely]]
       next.Add(entry.tag, entry.position, false);
     else
-      Insert(entry);
+      Place(entry);
   }
 }
 

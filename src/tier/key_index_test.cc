@@ -7,8 +7,11 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/random.h"
 
 namespace terrace {
@@ -59,6 +62,94 @@ void ExpectHolds(const KeyIndex& index, const std::map<uint64_t, uint32_t>& mode
   }
   ASSERT_EQ(Find(index, keys), positions);
 }
+
+// An index whose keys come and go, beside a map that says what is in it.
+class Turnover {
+ public:
+  // Absent, distinct keys go to free positions, which are taken in no order.
+  void Insert(const std::vector<uint64_t>& keys) {
+    std::vector<uint32_t> positions;
+    for (uint64_t key : keys) {
+      positions.push_back(TakeFreePosition());
+      model_.emplace(key, positions.back());
+      gone_.erase(key);
+    }
+    rows_.Grow((next_position_ + 1) * kStride);
+    index_.Insert(keys, positions);
+  }
+  void FillUpTo(int64_t size) {
+    std::vector<uint64_t> keys(size - index_.size());
+    for (uint64_t& key : keys) key = RandomBits(13, ++fresh_);
+    Insert(keys);
+  }
+  // Every n-th key on average, in no order.
+  void EraseOneOf(uint64_t n) {
+    std::vector<std::pair<uint64_t, uint32_t>> erased;  // where to in the order, position
+    std::erase_if(model_, [&](const auto& entry) {
+      if (random_.Next() % n != 0) return false;
+      gone_.insert(entry.first);
+      erased.emplace_back(random_.Next(), entry.second);
+      return true;
+    });
+    std::sort(erased.begin(), erased.end());
+    std::vector<uint32_t> positions;
+    for (const auto& [order, position] : erased) positions.push_back(position);
+    index_.Erase(positions);
+    free_.insert(free_.end(), positions.begin(), positions.end());
+  }
+  bool Holds(uint64_t key) const { return model_.contains(key); }
+  const KeyIndex& index() const { return index_; }
+
+  // Over all chunks, entries that passed them.
+  int64_t Passed() const {
+    int64_t sum = 0;
+    for (const KeyChunk& chunk : index_.table()) sum += chunk.passed;
+    return sum;
+  }
+  void Check() const {
+    ExpectHolds(index_, model_);
+    ASSERT_EQ(Find(index_, {gone_.begin(), gone_.end()}), std::vector<uint32_t>(gone_.size(), 0));
+    CheckTable();
+  }
+
+ private:
+  // Each entry is in its chunk, says whether it is at home there, and is counted on its way.
+  void CheckTable() const {
+    const std::span<const KeyChunk> table = index_.table();
+    std::vector<int> passed(table.size());
+    int64_t entries = 0;
+    for (size_t c = 0; c < table.size(); ++c) {
+      entries += table[c].count;
+      for (int i = 0; i < table[c].count; ++i) {
+        const uint64_t home = index_.map().Home(KeyIndex::Hash(index_.key(table[c].positions[i])));
+        ASSERT_LE(home, c);
+        ASSERT_EQ(table[c].displaced >> i & 1, home != c);
+        for (uint64_t full = home; full < c; ++full) ++passed[full];
+      }
+    }
+    ASSERT_EQ(entries, index_.size());
+    for (size_t c = 0; c < table.size(); ++c) {
+      if (table[c].passed == KeyChunk::kMaxPassed) continue;  // and stays so
+      ASSERT_EQ(table[c].passed, passed[c]) << "chunk " << c;
+    }
+  }
+  uint32_t TakeFreePosition() {
+    if (free_.empty()) return ++next_position_;
+    std::swap(free_[random_.Next() % free_.size()], free_.back());
+    const uint32_t position = free_.back();
+    free_.pop_back();
+    return position;
+  }
+
+  RowArena rows_ = KeyRows();
+  KeyIndex index_{"test", &rows_, kStride};
+  std::map<uint64_t, uint32_t> model_;
+  std::set<uint64_t> gone_;
+  std::vector<uint32_t> free_;
+  uint32_t next_position_ = 0;
+  uint64_t fresh_ = 0;
+  RandomStream random_{7, 7};
+};
 
 TEST(KeyIndex, NumbersKeysInTheOrderTheyCome) {
   RowArena rows = KeyRows();
@@ -191,6 +282,111 @@ TEST(KeyIndex, HoldsMoreKeysOfOneChunkThanItsCounterCounts) {
     FindOrInsert(index, {RandomBits(12, i)});
   }
   ExpectHolds(index, model);
+}
+
+TEST(KeyIndex, TakesKeysAtGivenPositionsAndForgetsThem) {
+  RowArena rows = KeyRows();
+  rows.Grow(100 * kStride);
+  KeyIndex index("test", &rows, kStride);
+  index.Insert(std::vector<uint64_t>{30, 10, 20}, std::vector<uint32_t>{7, 99, 1});
+  EXPECT_EQ(Find(index, {10, 20, 30, 40}), (std::vector<uint32_t>{99, 1, 7, 0}));
+  index.Erase(std::vector<uint32_t>{99, 7});
+  EXPECT_EQ(index.size(), 1);
+  EXPECT_EQ(index.key(99), 10u);  // the row is as it was
+  index.Insert(std::vector<uint64_t>{30, 50}, std::vector<uint32_t>{99, 7});
+  EXPECT_EQ(Find(index, {10, 20, 30, 50}), (std::vector<uint32_t>{0, 1, 99, 7}));
+  EXPECT_EQ(index.size(), 3);
+}
+
+TEST(KeyIndex, ActsLikeAMapFromWhichKeysAreErased) {
+  rc::check([] {
+    Turnover turnover;
+    const int batches = *rc::gen::inRange(1, 20);
+    for (int b = 0; b < batches; ++b) {
+      if (*rc::gen::arbitrary<bool>()) {
+        turnover.EraseOneOf(*rc::gen::inRange<uint64_t>(1, 4));
+      } else {
+        // Many of one home chunk, the first or the last.
+        auto keys = *rc::gen::unique<std::vector<uint64_t>>(
+            rc::gen::oneOf(rc::gen::map(rc::gen::inRange<uint64_t>(0, 99),
+                                        [](uint64_t i) { return KeyOfHash(i << 24); }),
+                           rc::gen::map(rc::gen::inRange<uint64_t>(0, 99),
+                                        [](uint64_t i) { return KeyOfHash(~(i << 24)); }),
+                           rc::gen::inRange<uint64_t>(0, 600), rc::gen::arbitrary<uint64_t>()));
+        std::erase_if(keys, [&](uint64_t key) { return turnover.Holds(key); });
+        turnover.Insert(keys);
+      }
+      turnover.Check();
+    }
+  });
+}
+
+// Growth in between, from small to large and from nearly empty to full again.
+TEST(KeyIndex, KeepsTheOthersWhileKeysComeAndGo) {
+  Turnover turnover;
+  for (int64_t most = 10; most < 40'000; most = most * 7 / 4) {
+    for (const uint64_t erase_one_of : {9, 2, 1}) {
+      turnover.FillUpTo(most);
+      turnover.Check();
+      turnover.EraseOneOf(erase_one_of);
+      turnover.Check();
+    }
+    ASSERT_EQ(turnover.index().size(), 0);
+    ASSERT_EQ(turnover.Passed(), 0);
+  }
+}
+
+TEST(KeyIndex, ForgetsKeysThatCollide) {
+  // Too few to saturate a counter, even with those they displace, and enough to do so.
+  for (const uint64_t crowd : {100, 600}) {
+    for (const uint64_t hash : {uint64_t{0}, ~uint64_t{0}}) {  // in the first chunk, in the last
+      SCOPED_TRACE(crowd);
+      Turnover turnover;
+      for (int64_t most = 1000; most < 5000; most += 1000) {
+        std::vector<uint64_t> keys;
+        for (uint64_t i = 0; i < crowd; ++i) keys.push_back(KeyOfHash(hash ^ i << 24));
+        turnover.Insert(keys);
+        turnover.FillUpTo(most);
+        turnover.Check();
+        for (const uint64_t erase_one_of : {10, 3, 2, 1}) {
+          turnover.EraseOneOf(erase_one_of);
+          turnover.Check();
+        }
+        ASSERT_EQ(turnover.index().size(), 0);
+        ASSERT_TRUE(turnover.Passed() == 0 || crowd == 600);
+      }
+    }
+  }
+}
+
+// Entries that pass a full chunk cost time in each search from there.
+TEST(KeyIndex, StaysTidyHoweverManyKeysComeAndGo) {
+  Turnover turnover;
+  turnover.FillUpTo(20'000);
+  const int64_t passed = turnover.Passed();
+  ASSERT_GT(passed, 0);
+  for (int round = 0; round < 20; ++round) {
+    turnover.EraseOneOf(3);
+    turnover.FillUpTo(20'000);
+  }
+  turnover.Check();
+  EXPECT_LT(turnover.Passed(), passed * 3 / 2);
+}
+
+TEST(KeyIndex, RefusesWhatWouldSpoilIt) {
+  RowArena rows = KeyRows();
+  rows.Grow(kStride);
+  KeyIndex index("test", &rows, kStride);
+  const auto last = static_cast<uint32_t>(rows.size() / kStride - 1);
+  const auto insert = [&](uint32_t position) {
+    index.Insert(std::vector<uint64_t>{5}, std::vector<uint32_t>{position});
+  };
+  EXPECT_THROW(insert(0), Error);
+  EXPECT_THROW(insert(last + 1), Error);
+  insert(last);
+  EXPECT_THROW(FindOrInsert(index, {6}), Error);
+  index.Erase(std::vector<uint32_t>{last});
+  EXPECT_THROW(index.Erase(std::vector<uint32_t>{last}), Error);
 }
 
 TEST(KeyIndex, CostsAtMostSixteenBytesAKey) {
