@@ -156,7 +156,7 @@ void Run(const std::string& name, double seconds, const std::vector<std::string>
   Pipeline pipeline(
       config, spec,
       [&](const OpenDataOptions&) { return std::make_unique<MemoryStream>(batches, spec.shape); },
-      DedupThreads(workers.threads()), &state, stop);
+      DedupThreads(workers.threads()), &state, MemoryNeeds{}, stop);
   std::vector<double> times;
   double start = 0;
   double waited = 0;

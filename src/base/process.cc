@@ -35,6 +35,10 @@ int64_t PeakRssBytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+int64_t MachineMemoryBytes() {
+  return int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
+}
+
 const std::atomic<bool>& StopOnSignals() {
   std::signal(SIGINT, HandleStopSignal);
   std::signal(SIGTERM, HandleStopSignal);

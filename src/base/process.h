@@ -8,6 +8,7 @@ namespace terrace {
 
 int64_t RssBytes();
 int64_t PeakRssBytes();
+int64_t MachineMemoryBytes();
 
 // From now on the first SIGINT or SIGTERM sets the flag and the second one ends the process as
 // usual. The flag is for work loops to look at between batches.

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/store_paths.h"
 #include "tier/disk_store.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 
 namespace terrace {
 namespace {

@@ -77,7 +77,7 @@ TestBatch RandomBatch() {
 }
 
 TEST(GatherPool, SumsTheRowsOfEachBagInOrder) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     TestBatch batch = RandomBatch();
     const int64_t first = *rc::gen::inRange<int64_t>(0, batch.examples + 1);
     const int64_t last = *rc::gen::inRange<int64_t>(first, batch.examples + 1);
@@ -104,7 +104,7 @@ TEST(GatherPool, SumsTheRowsOfEachBagInOrder) {
       RC_ASSERT(SameBits(pooled.Elements(), wanted));
       RC_ASSERT(SameBits(got_linear, wanted_linear));
     }
-  });
+  }));
 }
 
 TEST(GatherPool, GivesZerosForEmptyBagsAndTheDefaultRow) {
@@ -200,7 +200,7 @@ struct TestGrads {
 };
 
 TEST(SumRowGradients, FollowsTheSliceTree) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     const int dim = *rc::gen::inRange(0, 41);
     const int64_t examples = *rc::gen::inRange(1, 200);
     TestGrads grads(dim, *rc::gen::inRange(dim == 0 ? 1 : 0, 2), *rc::gen::inRange(1, 8), examples,
@@ -224,7 +224,7 @@ TEST(SumRowGradients, FollowsTheSliceTree) {
       got.pop_back();
       RC_ASSERT(SameBits(got, wanted));
     }
-  });
+  }));
 }
 
 // The two examples of the definition, spelled out.

@@ -189,7 +189,7 @@ TEST(UpdateRows, ScheduleScalesTheRateOfAllButFtrl) {
 
 // One writer a row: a row's bits depend on the row only, not on the others of the call.
 TEST(UpdateRows, SplittingTheRowsOfACallChangesNoBit) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     TableConfig config =
         ConfigOf(*rc::gen::elementOf(std::vector(std::begin(kAll), std::end(kAll))),
                  *rc::gen::inRange(0, 40));
@@ -211,7 +211,7 @@ TEST(UpdateRows, SplittingTheRowsOfACallChangesNoBit) {
     }
     RC_ASSERT(whole.arena.size() == parts.arena.size());
     RC_ASSERT(std::memcmp(whole.arena.data(), parts.arena.data(), whole.arena.size() * 4) == 0);
-  });
+  }));
 }
 
 TEST(UpdateRows, TouchesOnlyWeightsAndStateOfItsRows) {

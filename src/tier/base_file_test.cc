@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 
 namespace terrace {
 namespace {

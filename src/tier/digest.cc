@@ -1,17 +1,73 @@
 #include "tier/digest.h"
 
+#include <cstring>
+#include <vector>
+
 namespace terrace {
+namespace {
+
+// A sum of hashes: any order gives the same.
+class RowSum {
+ public:
+  explicit RowSum(const TableSchema& schema)
+      : seed_(HashBytes(schema.name, 0)),
+        bytes_(static_cast<size_t>(RowLayout::kKeyBytes + schema.layout.payload_bytes())) {}
+
+  // `record`: the key, then the row.
+  void Add(const std::byte* record) {
+    const Hash128 hash = HashBytes128(record, bytes_, seed_);
+    sum_ += static_cast<unsigned __int128>(hash.high) << 64 | hash.low;
+  }
+  void Add(const RowSum& other) { sum_ += other.sum_; }
+  Hash128 value() const { return {static_cast<uint64_t>(sum_), static_cast<uint64_t>(sum_ >> 64)}; }
+
+ private:
+  uint64_t seed_;
+  size_t bytes_;
+  unsigned __int128 sum_ = 0;
+};
+
+const std::byte* RecordOf(const MemoryTier& tier, size_t position) {
+  return tier.row(static_cast<uint32_t>(position)) - RowLayout::kKeyBytes;
+}
+
+// Rows of these partitions that are not in memory, where the newer value is.
+void AddDisk(DiskStore& disk, const MemoryTier& memory, int first, int end, RowSum* sum) {
+  const auto payload = static_cast<size_t>(memory.schema().layout.payload_bytes());
+  std::vector<std::byte> record(RowLayout::kKeyBytes + payload);
+  std::vector<uint32_t> positions;
+  disk.Scan(first, end, [&](std::span<const uint64_t> keys, const std::byte* rows) {
+    positions.resize(keys.size());
+    memory.Find(keys, positions);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (positions[i] != 0) continue;
+      std::memcpy(record.data(), &keys[i], RowLayout::kKeyBytes);
+      std::memcpy(record.data() + RowLayout::kKeyBytes, rows + i * disk.row_bytes(), payload);
+      sum->Add(record.data());
+    }
+  });
+}
+
+}  // namespace
 
 Hash128 RowsDigest(const MemoryTier& tier) {
-  const uint64_t seed = HashBytes(tier.schema().name, 0);
-  const int64_t bytes = RowLayout::kKeyBytes + tier.schema().layout.payload_bytes();
-  unsigned __int128 sum = 0;  // a sum of hashes: any order gives the same
-  for (int64_t p = 1; p <= tier.rows(); ++p) {
-    const std::byte* const record = tier.row(static_cast<uint32_t>(p)) - RowLayout::kKeyBytes;
-    const Hash128 hash = HashBytes128(record, static_cast<size_t>(bytes), seed);
-    sum += static_cast<unsigned __int128>(hash.high) << 64 | hash.low;
-  }
-  return {static_cast<uint64_t>(sum), static_cast<uint64_t>(sum >> 64)};
+  RowSum sum(tier.schema());
+  for (int64_t p = 1; p <= tier.rows(); ++p) sum.Add(RecordOf(tier, static_cast<size_t>(p)));
+  return sum.value();
+}
+
+Hash128 RowsDigest(TieredTable* table, Workers* workers) {
+  const MemoryTier& memory = table->memory();
+  std::vector<RowSum> sums(static_cast<size_t>(workers->threads()), RowSum(memory.schema()));
+  const std::vector<bool> resident = table->Resident();
+  for (size_t p = 0; p < resident.size(); ++p)
+    if (resident[p]) sums[0].Add(RecordOf(memory, p));
+  workers->Run(table->disk().partitions(), [&](int64_t p, int worker) {
+    AddDisk(table->disk(), memory, static_cast<int>(p), static_cast<int>(p) + 1,
+            &sums[static_cast<size_t>(worker)]);
+  });
+  for (size_t w = 1; w < sums.size(); ++w) sums[0].Add(sums[w]);
+  return sums[0].value();
 }
 
 }  // namespace terrace

@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "tier/disk_store.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "tier/disk_store.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 
 namespace terrace {
 namespace {

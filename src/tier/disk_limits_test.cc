@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "tier/disk_store.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

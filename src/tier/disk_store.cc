@@ -24,6 +24,43 @@ class FileHold {
 
 }  // namespace
 
+void PartitionStats::Add(const PartitionStats& other) {
+  base_rows += other.base_rows;
+  base_pages += other.base_pages;
+  log_rows += other.log_rows;
+  log_pages += other.log_pages;
+  file_bytes += other.file_bytes;
+  logs += other.logs;
+  log_keys += other.log_keys;
+  tombstones += other.tombstones;
+  new_keys += other.new_keys;
+}
+
+void DiskStats::Add(const DiskStats& other) {
+  total.Add(other.total);
+  pinned_bytes += other.pinned_bytes;
+  fence_bytes += other.fence_bytes;
+  filter_bytes += other.filter_bytes;
+  index_bytes += other.index_bytes;
+  buffer_bytes += other.buffer_bytes;
+  index_limit += other.index_limit;
+  got += other.got;
+  found += other.found;
+  put += other.put;
+  deleted += other.deleted;
+  page_reads += other.page_reads;
+  pages_read += other.pages_read;
+  filtered += other.filtered;
+  log_bytes_written += other.log_bytes_written;
+  merge_bytes_read += other.merge_bytes_read;
+  merge_bytes_written += other.merge_bytes_written;
+  merges += other.merges;
+  log_rewrites += other.log_rewrites;
+  engine = other.engine;
+  direct = other.direct;
+  page_bytes = std::max(page_bytes, other.page_bytes);
+}
+
 void DiskStoreImpl::CheckWritable() const {
   if (read_only_)
     throw Error(ErrorCode::kUsage, context_.dir + ": the store is open for reading only");
@@ -204,15 +241,7 @@ DiskStats DiskStoreImpl::stats() const {
   PartitionStats& total = stats.total;
   for (const auto& partition : partitions_) {
     const PartitionStats& s = stats.partitions.emplace_back(partition->stats());
-    total.base_rows += s.base_rows;
-    total.base_pages += s.base_pages;
-    total.log_rows += s.log_rows;
-    total.log_pages += s.log_pages;
-    total.logs += s.logs;
-    total.log_keys += s.log_keys;
-    total.tombstones += s.tombstones;
-    total.new_keys += s.new_keys;
-    total.file_bytes += s.file_bytes;
+    total.Add(s);
   }
   stats.pinned_bytes = files_.pinned_bytes();
   stats.fence_bytes = context_.fence_bytes;

@@ -63,6 +63,7 @@ struct PartitionStats {
     return std::max<int64_t>(std::max(base_rows + new_keys, log_keys) - tombstones, 0);
   }
   int64_t rows_max() const { return base_rows + log_keys - tombstones; }
+  void Add(const PartitionStats& other);
 };
 
 struct DiskStats {
@@ -85,6 +86,8 @@ struct DiskStats {
   std::string merge_failure;  // why the last merge failed, empty if it did not
 
   int64_t memory_bytes() const { return fence_bytes + filter_bytes + index_bytes + buffer_bytes; }
+  // Counts and bytes of another store, for a sum over several.
+  void Add(const DiskStats& other);
 };
 
 class DiskStore {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/fault_env.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

@@ -28,14 +28,14 @@ void ExpectNumbered(KeyDedup* dedup, const std::vector<uint64_t>& keys) {
 }
 
 TEST(KeyDedup, NumbersKeysInTheOrderOfFirstUse) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     KeyDedup dedup;
     for (int batch = 0; batch < 4; ++batch) {
       const auto range = *rc::gen::element<uint64_t>(3, 1000, 1'000'000);
       ExpectNumbered(
           &dedup, *rc::gen::container<std::vector<uint64_t>>(rc::gen::inRange<uint64_t>(0, range)));
     }
-  });
+  }));
 }
 
 TEST(KeyDedup, GrowsWithinABatch) {

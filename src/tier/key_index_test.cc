@@ -184,7 +184,7 @@ TEST(KeyIndex, EveryNumberIsAKey) {
 }
 
 TEST(KeyIndex, ActsLikeAMap) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     RowArena rows = KeyRows();
     KeyIndex index("test", &rows, kStride);
     std::map<uint64_t, uint32_t> model;
@@ -204,7 +204,7 @@ TEST(KeyIndex, ActsLikeAMap) {
       RC_ASSERT(FindOrInsert(index, keys) == expected);
     }
     ExpectHolds(index, model);
-  });
+  }));
 }
 
 TEST(KeyIndex, KeepsEveryKeyWhileItGrowsManyTimes) {
@@ -299,7 +299,7 @@ TEST(KeyIndex, TakesKeysAtGivenPositionsAndForgetsThem) {
 }
 
 TEST(KeyIndex, ActsLikeAMapFromWhichKeysAreErased) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     Turnover turnover;
     const int batches = *rc::gen::inRange(1, 20);
     for (int b = 0; b < batches; ++b) {
@@ -318,7 +318,7 @@ TEST(KeyIndex, ActsLikeAMapFromWhichKeysAreErased) {
       }
       turnover.Check();
     }
-  });
+  }));
 }
 
 // Growth in between, from small to large and from nearly empty to full again.

@@ -15,11 +15,10 @@ MemoryTier::MemoryTier(const TableSchema& schema)
 }
 
 void MemoryTier::FindOrCreate(std::span<const uint64_t> keys, std::span<uint32_t> positions) {
+  const int64_t before = rows();
   index_.FindOrInsert(keys, positions);
-  while (rows_ < index_.size()) {
-    ++rows_;
-    InitRow(schema_, key(static_cast<uint32_t>(rows_)), base() + rows_ * schema_.layout.stride);
-  }
+  for (int64_t p = before + 1; p <= rows(); ++p)
+    InitRow(schema_, key(static_cast<uint32_t>(p)), base() + p * schema_.layout.stride);
 }
 
 void MemoryTier::Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const {

@@ -1,7 +1,8 @@
 // Rows of one table in memory: an arena of fixed-size rows and an index from key to position.
 //
-// Position 0 is the default row, all zero. Positions are handed out in the order keys are first
-// seen, and stay. The arena is one reserved range of addresses: rows never move.
+// Position 0 is the default row, all zero. The arena is one reserved range of addresses: rows never
+// move. Either FindOrCreate hands out positions in the order keys are first seen, and rows stay; or
+// the caller decides which row is where, by Grow, Insert and Erase (tiered_table.h).
 // Threads: one thread calls the non-const functions; others may at the same time read and write
 // rows at positions they were handed. Throws Error when memory runs out; the tier must not be used
 // then.
@@ -21,7 +22,7 @@ class MemoryTier {
   explicit MemoryTier(const TableSchema& schema);
 
   const TableSchema& schema() const { return schema_; }
-  int64_t rows() const { return rows_; }  // without the default row
+  int64_t rows() const { return index_.size(); }  // without the default row
   // Of row p, behind its key: base() + p * stride.
   std::byte* base() { return arena_.data() + RowLayout::kKeyBytes; }
   const std::byte* row(uint32_t position) const {
@@ -34,6 +35,15 @@ class MemoryTier {
   // Position of each key, 0 where absent.
   void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
 
+  // Makes positions up to `rows` usable.
+  void Grow(int64_t rows) { arena_.Grow((rows + 1) * schema_.layout.stride); }
+  // Absent, distinct keys come to these positions, which hold none; their rows are not written.
+  void Insert(std::span<const uint64_t> keys, std::span<const uint32_t> positions) {
+    index_.Insert(keys, positions);
+  }
+  // The keys at these positions are absent from now on.
+  void Erase(std::span<const uint32_t> positions) { index_.Erase(positions); }
+
   int64_t arena_bytes() const { return arena_.size(); }  // rows with their keys
   int64_t index_bytes() const { return index_.bytes(); }
 
@@ -41,7 +51,6 @@ class MemoryTier {
   const TableSchema schema_;
   RowArena arena_;
   KeyIndex index_;
-  int64_t rows_ = 0;
 };
 
 }  // namespace terrace

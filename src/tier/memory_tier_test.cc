@@ -23,7 +23,7 @@ TableSchema SmallSchema(const std::string& name = "user", uint64_t seed = 7) {
 }
 
 std::vector<std::byte> RowOf(const MemoryTier& tier, uint32_t position) {
-  return {tier.row(position), tier.row(position) + tier.schema().layout.stride};
+  return {tier.row(position), tier.row(position) + tier.schema().layout.payload_bytes()};
 }
 
 std::vector<uint32_t> Create(MemoryTier& tier, const std::vector<uint64_t>& keys) {
@@ -41,7 +41,7 @@ TEST(MemoryTier, StartsWithTheDefaultRowOnly) {
 
 TEST(MemoryTier, NewRowsHaveTheirInitialValueAndOldOnesKeepTheirs) {
   const TableSchema schema = SmallSchema();
-  rc::check([&] {
+  ASSERT_TRUE(rc::check([&] {
     MemoryTier tier(schema);
     std::map<uint64_t, std::vector<std::byte>> model;
     for (int b = *rc::gen::inRange(1, 8); b > 0; --b) {
@@ -50,7 +50,7 @@ TEST(MemoryTier, NewRowsHaveTheirInitialValueAndOldOnesKeepTheirs) {
       for (size_t i = 0; i < keys.size(); ++i) {
         RC_ASSERT(positions[i] > 0u);
         RC_ASSERT(tier.key(positions[i]) == keys[i]);
-        auto [it, is_new] = model.try_emplace(keys[i], schema.layout.stride);
+        auto [it, is_new] = model.try_emplace(keys[i], schema.layout.payload_bytes());
         if (is_new) InitRow(schema, keys[i], it->second.data());
         RC_ASSERT(RowOf(tier, positions[i]) == it->second);
         // As the train stage does.
@@ -60,7 +60,7 @@ TEST(MemoryTier, NewRowsHaveTheirInitialValueAndOldOnesKeepTheirs) {
       }
     }
     RC_ASSERT(tier.rows() == static_cast<int64_t>(model.size()));
-  });
+  }));
 }
 
 TEST(MemoryTier, FindCreatesNothing) {

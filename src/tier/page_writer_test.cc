@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 
 namespace terrace {
 namespace {

@@ -11,14 +11,15 @@ namespace terrace {
 struct TablePlan {
   // Of the batch alone. `row` is a number in this plan.
   Array<uint64_t> row_keys;     // [rows]: distinct keys, in the order of first use
-  Array<uint32_t> rows;         // [occurrences]: row of each key
+  Array<uint32_t> rows;         // [occurrences]: row of each key; becomes `positions`
   Array<uint32_t> row_offsets;  // [rows + 1]: row r's occurrences in row_bags; training only
   Array<uint32_t> row_bags;     // [occurrences]: bag of each, by row, in example order
   Array<float> scales;          // [occurrences], or empty: all 1. value, or value / bag size
   Array<float> row_scales;      // the same in the order of row_bags, or empty
   // Of the tier.
   Array<uint32_t> row_positions;  // [rows]: place in the arena
-  Array<uint32_t> positions;      // [occurrences]: the same of each key
+  Array<uint32_t> positions;      // [occurrences]: the same of each key, in the memory of `rows`
+  Array<uint32_t> missing;        // rows that are not in memory yet
 
   int64_t bytes() const;
 };

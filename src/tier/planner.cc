@@ -78,23 +78,24 @@ void FillRows(const PlanInput& input, TablePlan* plan) {
   offsets.pop_back();
 }
 
-void FillPositions(TablePlan* plan) {
-  plan->positions.resize(plan->rows.size());
-  for (size_t o = 0; o < plan->rows.size(); ++o)
-    plan->positions[o] = plan->row_positions[plan->rows[o]];
-}
-
 }  // namespace
+
+void FillPositions(TablePlan* plan) {
+  plan->positions.swap(plan->rows);
+  for (uint32_t& position : plan->positions) position = plan->row_positions[position];
+}
 
 int64_t TablePlan::bytes() const {
   return static_cast<int64_t>(8 * row_keys.capacity() +
                               4 * (rows.capacity() + row_offsets.capacity() + row_bags.capacity() +
                                    scales.capacity() + row_scales.capacity() +
-                                   row_positions.capacity() + positions.capacity()));
+                                   row_positions.capacity() + positions.capacity() +
+                                   missing.capacity()));
 }
 
 void Planner::PlanEval(const PlanInput& input, TablePlan* plan) {
   CheckInput(input);
+  if (plan->rows.capacity() < plan->positions.capacity()) plan->rows.swap(plan->positions);
   dedup_.Run(input.keys, &plan->row_keys, &plan->rows);
   FillScales(input, &plan->scales);
 }

@@ -28,5 +28,7 @@ class Planner {
 void PlaceRows(MemoryTier* tier, TablePlan* plan);
 // Absent keys point to the default row.
 void FindRows(const MemoryTier& tier, TablePlan* plan);
+// What both end with: row_positions, and the occurrences' rows become their positions.
+void FillPositions(TablePlan* plan);
 
 }  // namespace terrace

@@ -70,7 +70,7 @@ void ExpectScales(const TestBatch& batch, const Array<float>& scales) {
 }
 
 TEST(Planner, TrainPlansMatchTheirDefinition) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     MemoryTier tier(LinearSchema());
     Planner planner;
     TablePlan plan;
@@ -93,7 +93,7 @@ TEST(Planner, TrainPlansMatchTheirDefinition) {
           scales[key].push_back(all_scales[o]);
         }
 
-      RC_ASSERT(plan.rows.size() == batch.keys.size());
+      RC_ASSERT(plan.positions.size() == batch.keys.size());
       for (size_t o = 0; o < batch.keys.size(); ++o)
         RC_ASSERT(plan.positions[o] == model[batch.keys[o]]);
       RC_ASSERT(plan.row_positions.size() == unique.size());
@@ -114,11 +114,11 @@ TEST(Planner, TrainPlansMatchTheirDefinition) {
       ExpectScales(batch, plan.scales);
       RC_ASSERT(tier.rows() == static_cast<int64_t>(model.size()));
     }
-  });
+  }));
 }
 
 TEST(Planner, EvalPlansPointToRowsOrTheDefaultRowAndCreateNothing) {
-  rc::check([] {
+  ASSERT_TRUE(rc::check([] {
     MemoryTier tier(LinearSchema());
     Planner planner;
     TablePlan plan;
@@ -132,13 +132,13 @@ TEST(Planner, EvalPlansPointToRowsOrTheDefaultRowAndCreateNothing) {
     planner.PlanEval(batch.input(), &plan);
     FindRows(tier, &plan);
     RC_ASSERT(tier.rows() == rows);
-    RC_ASSERT(plan.rows.size() == batch.keys.size());
+    RC_ASSERT(plan.positions.size() == batch.keys.size());
     for (size_t o = 0; o < batch.keys.size(); ++o) {
       const auto it = model.find(batch.keys[o]);
       RC_ASSERT(plan.positions[o] == (it == model.end() ? 0 : it->second));
     }
     ExpectScales(batch, plan.scales);
-  });
+  }));
 }
 
 TEST(Planner, LeavesScalesOutWhenAllAreOne) {

@@ -2,11 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "base/hash.h"
 #include "base/random.h"
 #include "tier/digest.h"
 
 namespace terrace {
+namespace {
+
+constexpr int64_t kPartitionMemory = 128 << 10;
+
+}  // namespace
 
 ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device* device) {
   const bool vectors = UsesVectors(config.model.kind);
@@ -35,9 +43,31 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
   model->InitParams(RandomBits(seed, HashBytes("dense", 0)), params.data());
 }
 
-std::string ModelState::Digest() const {
+void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open) {
+  const auto count = static_cast<int64_t>(tables.size());
+  const int64_t memory = DiskTierMemory(config);
+  for (const auto& table : tables) {
+    DiskOptions options;
+    options.env = env;
+    options.durability = Durability::kScratch;
+    options.row_bytes = TieredTable::DiskRowBytes(table->schema());
+    options.memory_bytes = static_cast<size_t>(memory / count);
+    options.partitions = static_cast<int>(config.disk.partitions);
+    if (options.partitions == 0) {
+      // As many as its write buffers allow: small partitions are merged in small steps.
+      const auto fit = static_cast<uint64_t>(memory / count / kPartitionMemory);
+      options.partitions = static_cast<int>(std::clamp<uint64_t>(std::bit_floor(fit), 1, 64));
+    }
+    tiered.push_back(std::make_unique<TieredTable>(
+        table.get(), open(config.disk.path + "/" + table->schema().name, options),
+        config.memory.policy));
+  }
+}
+
+std::string ModelState::Digest(Workers* workers) const {
   std::vector<Hash128> parts;
-  for (const auto& table : tables) parts.push_back(RowsDigest(*table));
+  for (size_t t = 0; t < tables.size(); ++t)
+    parts.push_back(tiered.empty() ? RowsDigest(*tables[t]) : RowsDigest(tiered[t].get(), workers));
   parts.push_back(HashBytes128(params.data(), params.size() * sizeof(float), 1));
   parts.push_back(HashBytes128(dense_state.data(), dense_state.size() * sizeof(float), 2));
   const Hash128 all = HashBytes128(parts.data(), parts.size() * sizeof(Hash128), 3);
@@ -47,6 +77,9 @@ std::string ModelState::Digest() const {
 int64_t ModelState::rows() const {
   int64_t total = 0;
   for (const auto& table : tables) total += table->rows();
+  if (tiered.empty()) return total;
+  total = 0;
+  for (const auto& table : tiered) total += table->stats().created;
   return total;
 }
 

@@ -5,14 +5,17 @@
 // indexes belong to the plan stage. The rest belongs to the train stage.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/workers.h"
 #include "data/features.h"
 #include "device/device.h"
 #include "model/model.h"
 #include "tier/memory_tier.h"
+#include "tier/tiered_table.h"
 #include "train/run_config.h"
 
 namespace terrace {
@@ -22,11 +25,17 @@ struct ModelState {
 
   // A hash of every row (weights and optimizer state) and of the dense part with its optimizer: the
   // same for the same model, wherever rows live. 32 hex digits.
-  std::string Digest() const;
+  std::string Digest(Workers* workers) const;
   int64_t rows() const;
 
+  // Puts a disk tier below every table, in directories of its path. `open` opens a store.
+  using OpenStore =
+      std::function<std::unique_ptr<DiskStore>(const std::string& dir, const DiskOptions& options)>;
+  void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open);
+
   std::unique_ptr<Model> model;
-  std::vector<std::unique_ptr<MemoryTier>> tables;  // by key group
+  std::vector<std::unique_ptr<MemoryTier>> tables;   // by key group
+  std::vector<std::unique_ptr<TieredTable>> tiered;  // the same with their disk tier, or empty
   Buffer<float> params;
   Buffer<float> dense_state;  // [state_per_param][param_count]
 

@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/workers.h"
 
 namespace terrace {
+namespace {
+
+constexpr size_t kNoLimit = size_t{1} << 30;  // of a queue that other things bound
+
+}  // namespace
 
 Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
-                   ModelState* state, const std::atomic<bool>& stop)
+                   ModelState* state, const MemoryNeeds& needs, const std::atomic<bool>& stop)
     : config_(config),
       spec_(spec),
       open_(std::move(open)),
@@ -18,13 +24,17 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
                     ? config.data.synthetic.test_examples > 0
                     : !config.data.test.empty()),
       dedup_threads_(dedup_threads),
+      needs_(needs),
       // In each of three queues, and one in each thread's hands, the caller's included.
       max_items_(3 * config.train.queue + dedup_threads + 3),
       read_queue_(config.train.queue),
       dedup_queue_(config.train.queue),
-      plan_queue_(config.train.queue),
-      free_items_(max_items_),
+      plan_queue_(state->tiered.empty() ? config.train.queue : kNoLimit),
+      free_items_(kNoLimit),
       verdicts_(1),
+      window_queue_(kNoLimit),
+      write_queue_(kNoLimit),
+      free_writes_(kNoLimit),
       dedup_running_(dedup_threads) {
   const auto start = [this](const std::string& name, auto loop, auto at_end) {
     return std::jthread([this, name, loop, at_end] {
@@ -49,8 +59,21 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
           if (--dedup_running_ == 0) dedup_queue_.Close();
         });
   }
+  if (state_.tiered.empty()) {
+    plan_thread_ = start(
+        "plan", [this] { PlanLoop(); }, [this] { plan_queue_.Close(); });
+    return;
+  }
   plan_thread_ = start(
-      "plan", [this] { PlanLoop(); }, [this] { plan_queue_.Close(); });
+      "plan", [this] { WindowLoop(); }, [this] { window_queue_.Close(); });
+  pull_thread_ = start(
+      "pull", [this] { PullLoop(); },
+      [this] {
+        plan_queue_.Close();
+        write_queue_.Close();
+      });
+  push_thread_ = start(
+      "push", [this] { PushLoop(); }, [] {});
 }
 
 Pipeline::~Pipeline() {
@@ -64,6 +87,12 @@ void Pipeline::CancelAll() {
   plan_queue_.Cancel();
   free_items_.Cancel();
   verdicts_.Cancel();
+  window_queue_.Cancel();
+  write_queue_.Cancel();
+  free_writes_.Cancel();
+  MutexLock lock(&progress_mu_);
+  cancelled_ = true;
+  progressed_.NotifyAll();
 }
 
 void Pipeline::Fail() {
@@ -78,6 +107,8 @@ void Pipeline::Join() {
   read_thread_ = {};  // joins
   for (const auto& worker : dedup_workers_) worker->thread = {};
   plan_thread_ = {};
+  pull_thread_ = {};
+  push_thread_ = {};
 }
 
 std::unique_ptr<WorkItem> Pipeline::Next() {
@@ -90,6 +121,15 @@ std::unique_ptr<WorkItem> Pipeline::Next() {
 }
 
 void Pipeline::Recycle(std::unique_ptr<WorkItem> item) {
+  {
+    MutexLock lock(&progress_mu_);
+    done_ = WindowPlanner::StampOf(*item);
+    progressed_.NotifyAll();
+  }
+  if (items_made_ > max_items_) {
+    --items_made_;
+    return;
+  }
   // Refused only when the run is ending.
   (void)free_items_.Push(std::move(item));
 }
@@ -104,13 +144,35 @@ std::unique_ptr<WorkItem> Pipeline::NewItem() {
     ++items_made_;
     auto item = std::make_unique<WorkItem>();
     item->batch = MakeBatch(spec_.shape);
+    TakeKeys(&item->batch);
     return item;
   }
   ScopedSeconds wait(&read_time_.wait_output);
   std::optional<std::unique_ptr<WorkItem>> item = free_items_.Pop();
   if (!item) return nullptr;
   ClearBatch(&(*item)->batch);
+  TakeKeys(&(*item)->batch);
   return std::move(*item);
+}
+
+void Pipeline::GiveKeys(Batch* batch) {
+  const size_t most = static_cast<size_t>(config_.train.queue + dedup_threads_ + 1);
+  MutexLock lock(&mu_);
+  for (KeyGroup& group : batch->groups) {
+    if (spare_keys_.size() < most * batch->groups.size())
+      spare_keys_.push_back(std::move(group.keys));
+    group.keys = {};
+  }
+}
+
+void Pipeline::TakeKeys(Batch* batch) {
+  MutexLock lock(&mu_);
+  for (KeyGroup& group : batch->groups) {
+    if (spare_keys_.empty() || group.keys.capacity() > 0) continue;
+    group.keys.swap(spare_keys_.back());
+    group.keys.clear();
+    spare_keys_.pop_back();
+  }
 }
 
 bool Pipeline::Emit(std::unique_ptr<WorkItem> item) {
@@ -153,12 +215,13 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
           static_cast<double>(steps_read_) / static_cast<double>(config_.train.max_batches);
       item->progress = std::max(item->progress, of_limit);
     }
+    if (train_reader_bytes_ == 0) train_reader_bytes_ = stream->buffer_bytes();
     if (!Emit(std::move(item))) return false;
     const bool due = config_.eval.every > 0 && steps_read_ % config_.eval.every == 0;
     if (due && has_test_ && !ReadEvaluation(epoch, false)) return false;
   }
   skipped_rows_ += stream->skipped_rows();
-  train_reader_bytes_ = std::max(train_reader_bytes_, stream->buffer_bytes());
+  train_reader_bytes_ = std::max<int64_t>(train_reader_bytes_, stream->buffer_bytes());
   if (steps_read_ == 0 && !stop_.load(std::memory_order_relaxed))
     throw Error(ErrorCode::kData, "the training data has no examples; check data.train");
   if (stop_.load(std::memory_order_relaxed)) return false;
@@ -183,7 +246,7 @@ bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
     if (!Emit(std::move(item))) return false;
     if (!more) break;
   }
-  test_reader_bytes_ = std::max(test_reader_bytes_, stream->buffer_bytes());
+  test_reader_bytes_ = std::max<int64_t>(test_reader_bytes_, stream->buffer_bytes());
   if (stop_.load(std::memory_order_relaxed)) return false;
   if (config_.eval.early_stopping == 0) return true;
   ScopedSeconds wait(&read_time_.wait_output);
@@ -210,9 +273,12 @@ void Pipeline::DedupLoop(DedupWorker* worker) {
   }
 }
 
-void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) const {
+void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
   item->plans.resize(planners->size());
-  if (item->kind == WorkItem::Kind::kEvalEnd) return;
+  if (item->kind == WorkItem::Kind::kEvalEnd) {
+    for (TablePlan& plan : item->plans) plan.row_keys.clear();
+    return;
+  }
   for (size_t g = 0; g < planners->size(); ++g) {
     const KeyGroup& group = item->batch.groups[g];
     PlanInput input;
@@ -226,6 +292,7 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) const {
     else
       (*planners)[g].PlanEval(input, &item->plans[g]);
   }
+  GiveKeys(&item->batch);
 }
 
 StageTime Pipeline::dedup_time() const {
@@ -243,6 +310,7 @@ int64_t Pipeline::scratch_bytes() const {
   int64_t bytes = 0;
   for (const auto& worker : dedup_workers_)
     for (const Planner& planner : worker->planners) bytes += planner.scratch_bytes();
+  if (planner_) bytes += planner_->bytes() * (config_.train.prefetch + 1);
   return bytes;
 }
 
@@ -267,7 +335,6 @@ void Pipeline::PlanLoop() {
 
 void Pipeline::PlanItem(WorkItem* item) {
   if (item->kind == WorkItem::Kind::kEvalEnd) return;
-  int64_t bytes = BatchBytes(item->batch);
   for (size_t g = 0; g < item->plans.size(); ++g) {
     TablePlan& plan = item->plans[g];
     if (item->kind == WorkItem::Kind::kTrain) {
@@ -276,9 +343,23 @@ void Pipeline::PlanItem(WorkItem* item) {
     } else {
       FindRows(*state_.tables[g], &plan);
     }
-    bytes += plan.bytes();
   }
-  item_bytes_ = std::max(item_bytes_, bytes);
+  item_bytes_ = std::max(item_bytes_, item->bytes());
+  if (config_.tiers.memory.budget > 0) CheckMemory();
+}
+
+void Pipeline::CheckMemory() {
+  int64_t rows = 0;
+  for (const auto& table : state_.tables) rows += table->arena_bytes() + table->index_bytes();
+  const int64_t bytes = needs_.fixed_bytes + reader_bytes() + max_items_ * item_bytes_ + rows;
+  if (bytes <= config_.tiers.memory.budget) return;
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("the run needs {}, {} of it for rows; tiers.memory.budget is {}. Raise it, "
+                  "or set tiers.disk.path to a directory on an SSD: rows that do not fit "
+                  "in memory will live there",
+                  ShortBytes(static_cast<double>(bytes)), ShortBytes(static_cast<double>(rows)),
+                  ShortBytes(static_cast<double>(config_.tiers.memory.budget))));
 }
 
 }  // namespace terrace

@@ -1,6 +1,7 @@
-// The stages before training: `read` makes batches, `dedup` finds the distinct keys of each and who
-// uses them, `plan` finds their rows. One thread each, but for dedup, whose threads take different
-// batches; bounded queues between them; the caller is the `train` stage.
+// The stages around training: `read` makes batches, `dedup` finds the distinct keys of each and who
+// uses them, `plan` finds their rows; with a disk tier `pull` brings those that are not in memory
+// and `push` writes those that leave it. One thread each, but for dedup, whose threads take
+// different batches; bounded queues between them; the caller is the `train` stage.
 //
 // Evaluation batches travel the same way, in stream order: a test key is looked up exactly between
 // the training batches before and after it, so results do not depend on how far ahead the stages
@@ -25,28 +26,21 @@
 #include "tier/planner.h"
 #include "train/model_state.h"
 #include "train/run_config.h"
+#include "train/tier_sizes.h"
+#include "train/window_planner.h"
+#include "train/work_item.h"
 
 namespace terrace {
-
-struct WorkItem {
-  enum class Kind {
-    kTrain,
-    kEval,
-    kEvalEnd,  // no batch: the evaluation is complete
-  };
-  Kind kind = Kind::kTrain;
-  bool last_eval = false;  // of the run
-  int64_t step = 0;        // training batches up to here, this one included
-  int64_t epoch = 0;
-  double progress = -1;  // of the whole run's input, 0..1; -1: unknown
-  uint64_t number = 0;   // of all items, in stream order
-  Batch batch;
-  std::vector<TablePlan> plans;
-};
 
 // Dedup costs at most half of what training does, and about twice what planning does, which is one
 // thread's: so many keep up with both.
 inline int DedupThreads(int train_threads) { return std::clamp(train_threads / 2, 1, 3); }
+
+// What is known of memory before the first batch.
+struct MemoryNeeds {
+  int64_t fixed_bytes = 0;  // all but readers, batches and rows
+  int64_t rows = 0;         // not 0: so many rows of each table in memory, whatever the budget
+};
 
 class Pipeline {
  public:
@@ -56,14 +50,14 @@ class Pipeline {
   // Starts the stages. Everything passed outlives the pipeline. `stop` is looked at between
   // batches: once set, no more training batches are read, those under way are still delivered.
   Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
-           ModelState* state, const std::atomic<bool>& stop);
+           ModelState* state, const MemoryNeeds& needs, const std::atomic<bool>& stop);
   // Cancels what is under way and joins.
   ~Pipeline();
 
   // The next item in order; null at the end. Rethrows what a stage threw.
   std::unique_ptr<WorkItem> Next();
-  // Gives an item back, so that its memory is used again.
-  void Recycle(std::unique_ptr<WorkItem> item);
+  // Gives an item back when all is done with it: its rows may leave, its memory is used again.
+  void Recycle(std::unique_ptr<WorkItem> item) EXCLUDES(progress_mu_);
   // With eval.early_stopping the read stage waits after each evaluation for this word.
   void Continue(bool go_on);
 
@@ -71,12 +65,16 @@ class Pipeline {
   const StageTime& read_time() const { return read_time_; }
   StageTime dedup_time() const;  // mean of its threads
   const StageTime& plan_time() const { return plan_time_; }
+  const StageTime& pull_time() const { return pull_time_; }
+  const StageTime& push_time() const { return push_time_; }
+  WindowStats window_stats() const { return planner_ ? planner_->stats() : WindowStats{}; }
+  int64_t window() const { return window_; }  // batches of one, at most; 0 without a disk tier
   int64_t skipped_rows() const { return skipped_rows_; }
   int64_t reader_bytes() const { return train_reader_bytes_ + test_reader_bytes_; }
   int64_t lookups() const { return lookups_; }             // distinct keys of training batches
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
-  int64_t scratch_bytes() const;                           // of the dedup threads
+  int64_t scratch_bytes() const;  // of the dedup threads, and what moves between tiers
 
  private:
   using ItemQueue = BoundedQueue<std::unique_ptr<WorkItem>>;
@@ -92,10 +90,22 @@ class Pipeline {
   bool ReadEvaluation(int64_t epoch, bool last);
   bool Emit(std::unique_ptr<WorkItem> item);
   std::unique_ptr<WorkItem> NewItem();
+  void GiveKeys(Batch* batch) EXCLUDES(mu_);
+  void TakeKeys(Batch* batch) EXCLUDES(mu_);
   void DedupLoop(DedupWorker* worker);
-  void DedupItem(std::vector<Planner>* planners, WorkItem* item) const;
+  void DedupItem(std::vector<Planner>* planners, WorkItem* item);
   void PlanLoop();
   void PlanItem(WorkItem* item);
+  void CheckMemory();
+  void WindowLoop();
+  void StartTiers(const WorkItem& first);
+  void KeepQueueBytes(int64_t item_bytes);
+  bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
+  void PullLoop();
+  bool PullWindow(Window* window);
+  bool WaitForWrites() EXCLUDES(progress_mu_);
+  void PushLoop();
+  void CheckDisk();
   void Join();
   void Fail() EXCLUDES(mu_);
   void CancelAll();
@@ -107,35 +117,61 @@ class Pipeline {
   const std::atomic<bool>& stop_;
   const bool has_test_;
   const int dedup_threads_;
-  const int64_t max_items_;
+  const MemoryNeeds needs_;
+  std::atomic<int64_t> max_items_;
+  std::atomic<int64_t> items_made_{0};  // that exist
 
   ItemQueue read_queue_;
   OrderedQueue<std::unique_ptr<WorkItem>> dedup_queue_;
   ItemQueue plan_queue_;
   ItemQueue free_items_;
   BoundedQueue<bool> verdicts_;
+  BoundedQueue<Window> window_queue_;
+  BoundedQueue<std::unique_ptr<WriteBack>> write_queue_;
+  BoundedQueue<std::unique_ptr<WriteBack>> free_writes_;
 
   // Of the read thread, then readable after the end.
   StageTime read_time_;
   int64_t steps_read_ = 0;
   uint64_t items_read_ = 0;
   int64_t skipped_rows_ = 0;
-  int64_t train_reader_bytes_ = 0;  // at most
-  int64_t test_reader_bytes_ = 0;
-  int64_t items_made_ = 0;
+  std::atomic<int64_t> train_reader_bytes_{0};  // at most
+  std::atomic<int64_t> test_reader_bytes_{0};
   std::unique_ptr<WorkItem> spare_item_;  // taken for a batch that did not come
   // Of the plan thread, then readable after the end.
   StageTime plan_time_;
   int64_t lookups_ = 0;
   int64_t item_bytes_ = 0;
 
+  std::unique_ptr<WindowPlanner> planner_;
+  RowRoom room_;
+  int64_t window_ = 0;
+  TierNeeds tier_needs_;
+  int64_t queue_bytes_ = 0;  // that all items together may take
+  // Of the pull and push threads, then readable after the end.
+  StageTime pull_time_;
+  StageTime push_time_;
+  int64_t writes_started_ = 0;  // of pull
+  int64_t chunk_rows_ = 0;
+
+  // How far training and write-backs are, for who waits for them.
+  Mutex progress_mu_;
+  CondVar progressed_;
+  uint32_t done_ GUARDED_BY(progress_mu_) = 0;
+  int64_t writes_ended_ GUARDED_BY(progress_mu_) = 0;
+  bool cancelled_ GUARDED_BY(progress_mu_) = false;
+
   Mutex mu_;
   std::exception_ptr error_ GUARDED_BY(mu_);
+  // Memory for keys of the next batches: after dedup a batch does not need its own any more.
+  std::vector<std::vector<uint64_t>> spare_keys_ GUARDED_BY(mu_);
 
   std::atomic<int> dedup_running_;  // the last to end closes dedup_queue_
   std::vector<std::unique_ptr<DedupWorker>> dedup_workers_;
   std::jthread read_thread_;
   std::jthread plan_thread_;
+  std::jthread pull_thread_;
+  std::jthread push_thread_;
 };
 
 }  // namespace terrace

@@ -36,6 +36,41 @@ void AddMetrics(const Metrics& m, Json* json) {
   if (m.has_best_auc) (*json)["best_auc"] = Number(m.best_auc);
 }
 
+void AddTiers(const RunConfig& config, const RunReport& report, Json* json) {
+  const TierReport& tiers = report.tiers;
+  const int64_t misses = tiers.used ? tiers.rows.lookups - tiers.rows.hits : report.rows_created;
+  (*json)["memory"] = {{"budget", config.tiers.memory.budget},
+                       {"rows", report.rows_in_memory},
+                       {"hits", report.row_lookups - misses},
+                       {"misses", misses},
+                       {"bytes", report.arena_bytes + report.index_bytes + tiers.metadata_bytes},
+                       {"arena_bytes", report.arena_bytes},
+                       {"index_bytes", report.index_bytes},
+                       {"metadata_bytes", tiers.metadata_bytes},
+                       {"evicted", tiers.rows.evicted}};
+  if (!tiers.used) return;
+  const DiskStats& disk = tiers.disk;
+  (*json)["disk"] = {{"budget", config.tiers.disk.budget},
+                     {"hits", tiers.rows.from_disk},
+                     {"misses", tiers.rows.created},
+                     {"rows_written", tiers.rows.written},
+                     {"eval_reads", tiers.rows.eval_reads},
+                     {"eval_evicted", tiers.rows.eval_evicted},
+                     {"bytes", disk.total.file_bytes},
+                     {"memory_bytes", tiers.disk_memory_bytes},
+                     {"page_reads", disk.page_reads},
+                     {"bytes_read", disk.pages_read * static_cast<int64_t>(disk.page_bytes)},
+                     {"filtered", disk.filtered},
+                     {"bytes_written", disk.log_bytes_written + disk.merge_bytes_written},
+                     {"merges", disk.merges},
+                     {"engine", disk.engine},
+                     {"direct", disk.direct}};
+  (*json)["windows"] = {{"count", tiers.windows.windows},
+                        {"batches", tiers.window},
+                        {"cut", tiers.windows.cut},
+                        {"squeezed", tiers.windows.squeezed}};
+}
+
 const char* KindName(ModelKind kind) {
   switch (kind) {
     case ModelKind::kLr:
@@ -52,6 +87,34 @@ const char* KindName(ModelKind kind) {
       return "dlrm";
   }
   return "?";
+}
+
+std::string Percent(int64_t part, int64_t of) {
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) /
+                                     static_cast<double>(std::max<int64_t>(of, 1)));
+}
+
+void AddTierRows(const RunConfig& config, const RunReport& report, TextTable* table) {
+  const TierReport& tiers = report.tiers;
+  const auto bytes = [](int64_t n) { return ShortBytes(static_cast<double>(n)); };
+  const auto count = [](int64_t n) { return ShortCount(static_cast<double>(n)); };
+  table->AddRow({"rows", fmt::format("{}, {} of them in memory", count(report.rows),
+                                     count(report.rows_in_memory))});
+  table->AddRow({"memory tier", fmt::format("{} found there; {} rows, {} index, {} pins and policy",
+                                            Percent(tiers.rows.hits, tiers.rows.lookups),
+                                            bytes(report.arena_bytes), bytes(report.index_bytes),
+                                            bytes(tiers.metadata_bytes))});
+  table->AddRow({"disk tier",
+                 fmt::format("{} found there, {} were new; {} of files, {} of memory",
+                             Percent(tiers.rows.from_disk, tiers.rows.lookups),
+                             Percent(tiers.rows.created, tiers.rows.lookups),
+                             bytes(tiers.disk.total.file_bytes), bytes(tiers.disk_memory_bytes))});
+  table->AddRow(
+      {"windows",
+       fmt::format(
+           "{} of up to {} batches{}", count(tiers.windows.windows), tiers.window,
+           tiers.windows.cut > 0 ? fmt::format(", {} cut", count(tiers.windows.cut)) : "")});
+  table->AddRow({"memory budget", bytes(config.tiers.memory.budget)});
 }
 
 }  // namespace
@@ -85,12 +148,8 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
                                   {"wait_output", stage.time.wait_output}};
   json["bottleneck"] = report.bottleneck;
   json["advice"] = report.advice;
-  json["tiers"]["memory"] = {{"rows", report.rows},
-                             {"hits", report.row_lookups - report.rows_created},
-                             {"misses", report.rows_created},
-                             {"bytes", report.arena_bytes + report.index_bytes},
-                             {"arena_bytes", report.arena_bytes},
-                             {"index_bytes", report.index_bytes}};
+  json["rows"] = report.rows;
+  AddTiers(config, report, &json["tiers"]);
   json["queue_bytes"] = report.queue_bytes;
   json["reader_bytes"] = report.reader_bytes;
   json["scratch_bytes"] = report.scratch_bytes;
@@ -102,6 +161,14 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
     AddMetrics(e.metrics, &one);
     json["evaluations"].push_back(one);
   }
+  for (const TimePoint& p : report.timeline)
+    json["timeline"].push_back({{"seconds", p.seconds},
+                                {"examples", p.examples},
+                                {"longest_batch", p.longest_batch},
+                                {"rows", p.rows},
+                                {"lookups", p.tiers.lookups},
+                                {"memory_hits", p.tiers.hits},
+                                {"disk_hits", p.tiers.from_disk}});
   return json.dump(2) + "\n";
 }
 
@@ -133,10 +200,12 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
   result.AddRow({"speed", fmt::format("{} examples/s, {} threads, {} in all",
                                       ShortCount(PerSecond(report.examples, report.train_seconds)),
                                       report.threads, ShortSeconds(report.seconds))});
-  result.AddRow(
-      {"rows", fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
-                           ShortBytes(static_cast<double>(report.arena_bytes)),
-                           ShortBytes(static_cast<double>(report.index_bytes)))});
+  if (!report.tiers.used)
+    result.AddRow(
+        {"rows", fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
+                             ShortBytes(static_cast<double>(report.arena_bytes)),
+                             ShortBytes(static_cast<double>(report.index_bytes)))});
+  if (report.tiers.used) AddTierRows(config, report, &result);
   result.AddRow({"dense parameters", ShortCount(static_cast<double>(report.dense_params))});
   result.AddRow({"peak memory", ShortBytes(static_cast<double>(report.peak_rss))});
   result.AddRow({"model digest", report.model_digest});

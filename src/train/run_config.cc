@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace terrace {
 
@@ -52,6 +54,10 @@ void TrainConfig::Visit(ConfigVisitor& v) {
   v.Int("slices", &slices, {1, 1024}, "fixed parts of a batch: the unit of work and of exact sums");
   v.Int("queue", &queue, {1, 1024}, "batches that may wait between two stages");
   v.Int("max_batches", &max_batches, {0}, "stop after so many batches; 0: no limit");
+  v.Int("window", &window, {0, 4096},
+        "batches whose rows move between tiers together; 0: from the memory budget");
+  v.Int("prefetch", &prefetch, {1, 64},
+        "windows whose rows are brought to memory while an earlier one is trained");
   v.Table("schedule", &schedule, "Learning-rate schedule, of rows and dense part alike");
 }
 
@@ -65,6 +71,49 @@ void EvalConfig::Visit(ConfigVisitor& v) {
         "test examples up to which AUC is exact and GAUC known; beyond it AUC is bucketed");
 }
 
+void MemoryTierConfig::Visit(ConfigVisitor& v) {
+  v.Bytes("budget", &budget,
+          "memory of the whole process; 0: no limit, or 3/4 of the machine's with a disk tier");
+  v.Enum("policy", &policy, {"lru", "lru-lfu", "clock", "next-use"},
+         "which rows leave memory; `terrace bench policies` compares them. Never changes results");
+}
+
+void DiskTierConfig::Visit(ConfigVisitor& v) {
+  v.String("path", &path, "directory for the rows that memory does not hold; empty: none");
+  v.Bytes("budget", &budget, "space its files may take; 0: no limit");
+  v.Bytes("memory", &memory,
+          "share of tiers.memory.budget for finding rows on disk; 0: a fifth of it");
+  v.Int("partitions", &partitions, {0, 4096}, "of each table, a power of two; 0: from its memory");
+}
+
+void TiersConfig::Visit(ConfigVisitor& v) {
+  v.Table("memory", &memory, "Rows in memory");
+  v.Table("disk", &disk, "Rows on an SSD, for models larger than memory");
+}
+
+void TiersConfig::Check() const {
+  if (!disk.path.empty()) {
+    if (disk.partitions > 0 && !std::has_single_bit(static_cast<uint64_t>(disk.partitions)))
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("tiers.disk.partitions is {}; use a power of two", disk.partitions));
+    if (memory.budget > 0 && disk.memory >= memory.budget)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("tiers.disk.memory ({}) is a part of tiers.memory.budget ({}): make "
+                              "it smaller, or raise the budget",
+                              ShortBytes(static_cast<double>(disk.memory)),
+                              ShortBytes(static_cast<double>(memory.budget))));
+    return;
+  }
+  if (disk.budget > 0 || disk.memory > 0 || disk.partitions > 0)
+    throw Error(ErrorCode::kUsage,
+                "[tiers.disk] has settings but no path: set tiers.disk.path to a directory on an "
+                "SSD, or remove them");
+}
+
+int64_t DiskTierMemory(const TiersConfig& config) {
+  return config.disk.memory > 0 ? config.disk.memory : config.memory.budget / 5;
+}
+
 void RunConfig::Visit(ConfigVisitor& v) {
   v.Int("seed", &seed, {0}, "of everything random: initial values, shuffle, dropout");
   v.Table("data", &data, "Which files, and how columns become features");
@@ -73,6 +122,7 @@ void RunConfig::Visit(ConfigVisitor& v) {
   v.Table("optimizer", &optimizer, "The optimizer of the dense part");
   v.Table("train", &train, "The training loop");
   v.Table("eval", &eval, "Evaluation on the test data");
+  v.Table("tiers", &tiers, "Where rows live");
 }
 
 void RunConfig::Complete() {
@@ -104,6 +154,7 @@ void RunConfig::Complete() {
     throw Error(ErrorCode::kUsage,
                 "data.train is empty; name the training files, e.g. --set data.train=train.tsv.gz");
   train.schedule.Check();
+  tiers.Check();
 }
 
 RunConfig RunConfig::Read(const ConfigFile& file) {

@@ -11,6 +11,7 @@
 #include "model/dense_optimizer.h"
 #include "model/model.h"
 #include "table/schema.h"
+#include "tier/eviction_policy.h"
 
 namespace terrace {
 
@@ -36,6 +37,8 @@ struct TrainConfig {
   int64_t slices = 8;       // parts of a batch; changes the order of sums, never with the machine
   int64_t queue = 2;        // batches between two stages
   int64_t max_batches = 0;  // stop after so many; 0: no limit
+  int64_t window = 0;       // batches that move between tiers together; 0: from the budget
+  int64_t prefetch = 1;     // windows brought to memory ahead of the one in training
   ScheduleConfig schedule;
 
   void Visit(ConfigVisitor& v);
@@ -51,6 +54,34 @@ struct EvalConfig {
   void Visit(ConfigVisitor& v);
 };
 
+struct MemoryTierConfig {
+  int64_t budget = 0;  // bytes of the whole process; 0: no limit, or with a disk tier 3/4 of memory
+  PolicyKind policy = kDefaultPolicy;
+
+  void Visit(ConfigVisitor& v);
+};
+
+struct DiskTierConfig {
+  std::string path;        // empty: no disk tier
+  int64_t budget = 0;      // bytes of files; 0: no limit
+  int64_t memory = 0;      // of the memory budget: for finding rows on disk; 0: a fifth
+  int64_t partitions = 0;  // of each table; 0: from its memory
+
+  void Visit(ConfigVisitor& v);
+};
+
+// [tiers]
+struct TiersConfig {
+  MemoryTierConfig memory;
+  DiskTierConfig disk;
+
+  void Visit(ConfigVisitor& v);
+  void Check() const;
+};
+
+// Memory of the disk tier, a part of tiers.memory.budget.
+int64_t DiskTierMemory(const TiersConfig& config);
+
 struct RunConfig {
   int64_t seed = 1;
   DataConfig data;
@@ -59,6 +90,7 @@ struct RunConfig {
   DenseOptimizerConfig optimizer;
   TrainConfig train;
   EvalConfig eval;
+  TiersConfig tiers;
 
   void Visit(ConfigVisitor& v);
 

@@ -43,13 +43,20 @@ class RunningTrainMetrics {
   double weight_ = 0;
 };
 
+// With a disk tier there is always a budget.
+RunConfig WithBudget(RunConfig config) {
+  int64_t& budget = config.tiers.memory.budget;
+  if (!config.tiers.disk.path.empty() && budget == 0) budget = MachineMemoryBytes() / 4 * 3;
+  return config;
+}
+
 // The train stage: owns the model and takes items from the pipeline until there are no more.
 class TrainStage {
  public:
   TrainStage(Env& env, const RunConfig& config, const RunOptions& options,
              const std::atomic<bool>& stop)
       : env_(env),
-        config_(config),
+        config_(WithBudget(config)),
         options_(options),
         stop_(stop),
         spec_(FeatureSpec::Resolve(config.data)),
@@ -60,12 +67,18 @@ class TrainStage {
     report_.process_bytes = RssBytes();
     MeasureDenseColumns(env_, config_.data, &spec_);
     state_ = std::make_unique<ModelState>(config_, spec_, &CpuDevice());
+    if (!config_.tiers.disk.path.empty())
+      state_->OpenDiskTier(config_.tiers, &env_, options_.open_store);
     step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
     const auto open = [this](const OpenDataOptions& part) {
       return OpenData(env_, config_.data, spec_, part);
     };
+    MemoryNeeds needs;
+    needs.fixed_bytes = report_.process_bytes + step_->scratch_bytes() + DenseBytes() +
+                        (state_->tiered.empty() ? 0 : DiskTierMemory(config_.tiers));
+    needs.rows = options_.memory_rows;
     pipeline_ = std::make_unique<Pipeline>(config_, spec_, open, DedupThreads(workers_.threads()),
-                                           state_.get(), stop_);
+                                           state_.get(), needs, stop_);
     for (;;) {
       std::unique_ptr<WorkItem> item;
       {
@@ -108,6 +121,7 @@ class TrainStage {
     report_.examples += item.batch.examples;
     report_.batches = item.step;
     report_.epochs = item.epoch + 1;
+    AddToTimeline();
     if (options_.show_progress && progress_.Due()) ShowProgress(item);
   }
 
@@ -172,6 +186,33 @@ class TrainStage {
     return since_best < config_.eval.early_stopping;
   }
 
+  TieredStats TierStats() const {
+    TieredStats stats;
+    for (const auto& table : state_->tiered) stats.Add(table->stats());
+    return stats;
+  }
+
+  int64_t DenseBytes() const {
+    return static_cast<int64_t>(sizeof(float)) *
+           (state_->params.size() + state_->dense_state.size());
+  }
+
+  void AddToTimeline() {
+    const double now = NowSeconds() - start_;
+    if (report_.timeline.empty()) last_batch_ = now;
+    longest_batch_ = std::max(longest_batch_, now - last_batch_);
+    last_batch_ = now;
+    if (!report_.timeline.empty() && now < report_.timeline.back().seconds + 1) return;
+    TimePoint point;
+    point.seconds = now;
+    point.examples = report_.examples;
+    point.longest_batch = longest_batch_;
+    point.tiers = TierStats();
+    point.rows = state_->tiered.empty() ? 0 : point.tiers.created;
+    report_.timeline.push_back(point);
+    longest_batch_ = 0;
+  }
+
   double TrainSeconds() const {
     return train_started_ == 0 ? 0 : NowSeconds() - train_started_ - eval_seconds_;
   }
@@ -182,12 +223,28 @@ class TrainStage {
     if (item.progress > 0.001)
       eta = fmt::format("  ETA {}", ShortSeconds(seconds * (1 - item.progress) / item.progress));
     progress_.Show(
-        fmt::format("epoch {}/{}{}  {} examples  {}/s  loss {:.4f}  AUC {:.4f}{}", item.epoch + 1,
+        fmt::format("epoch {}/{}{}  {} examples  {}/s  loss {:.4f}  AUC {:.4f}{}{}", item.epoch + 1,
                     config_.train.epochs,
                     item.progress >= 0 ? fmt::format("  {:3.0f} %", 100 * item.progress) : "",
                     ShortCount(static_cast<double>(report_.examples)),
                     ShortCount(static_cast<double>(report_.examples) / std::max(seconds, 1e-9)),
-                    running_.loss(), running_.auc(), eta));
+                    running_.loss(), running_.auc(), TierProgress(), eta));
+  }
+
+  // Where the rows of the last batches were found.
+  std::string TierProgress() {
+    if (state_->tiered.empty()) return "";
+    const TieredStats now = TierStats();
+    const auto share = [&](int64_t TieredStats::*count) {
+      return 100.0 * static_cast<double>(now.*count - shown_.*count) /
+             static_cast<double>(std::max<int64_t>(now.lookups - shown_.lookups, 1));
+    };
+    const std::string text =
+        fmt::format("  rows {}: memory {:.1f} %  disk {:.1f} %  new {:.1f} %",
+                    ShortCount(static_cast<double>(now.created)), share(&TieredStats::hits),
+                    share(&TieredStats::from_disk), share(&TieredStats::created));
+    shown_ = now;
+    return text;
   }
 
   void ShowEvaluation(const Evaluation& e) {
@@ -208,21 +265,44 @@ class TrainStage {
                       {"dedup", pipeline_->dedup_time()},
                       {"plan", pipeline_->plan_time()},
                       {"train", time_}};
-    NameBottleneck();
-    report_.model_digest = state_->Digest();
+    if (!state_->tiered.empty()) {
+      report_.stages.insert(report_.stages.begin() + 3, {"pull", pipeline_->pull_time()});
+      report_.stages.push_back({"push", pipeline_->push_time()});
+    }
     report_.rows = state_->rows();
     report_.rows_created = report_.rows;
     report_.row_lookups = pipeline_->lookups();
     for (const auto& table : state_->tables) {
+      report_.rows_in_memory += table->rows();
       report_.arena_bytes += table->arena_bytes();
       report_.index_bytes += table->index_bytes();
     }
+    if (!state_->tiered.empty()) ReportTiers();
+    NameBottleneck();
+    if (options_.show_progress && !state_->tiered.empty())
+      progress_.Show("reading every row for the model's digest");
+    report_.model_digest = state_->Digest(&workers_);
+    progress_.Clear();
     report_.reader_bytes = pipeline_->reader_bytes();
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
     report_.scratch_bytes = step_->scratch_bytes() + pipeline_->scratch_bytes();
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();
+  }
+
+  void ReportTiers() {
+    TierReport& tiers = report_.tiers;
+    tiers.used = true;
+    tiers.window = pipeline_->window();
+    tiers.windows = pipeline_->window_stats();
+    tiers.rows = TierStats();
+    report_.row_lookups = tiers.rows.lookups;
+    for (const auto& table : state_->tiered) {
+      tiers.metadata_bytes += table->metadata_bytes();
+      tiers.disk.Add(table->disk().stats());
+    }
+    tiers.disk_memory_bytes = tiers.disk.memory_bytes();
   }
 
   void NameBottleneck() {
@@ -238,11 +318,18 @@ class TrainStage {
       report_.advice = "raise train.threads: up to 6, every second one brings a dedup thread";
     } else if (busiest->name == "plan") {
       report_.advice = "raise train.batch: planning cost falls with the share of repeated keys";
+    } else if (busiest->name == "pull") {
+      report_.advice =
+          "raise tiers.memory.budget (fewer rows come from disk) or train.window (more rows a "
+          "read)";
+    } else if (busiest->name == "push") {
+      report_.advice =
+          "raise tiers.memory.budget (fewer rows leave) or tiers.disk.memory (fewer merges)";
     }
   }
 
   Env& env_;
-  const RunConfig& config_;
+  const RunConfig config_;
   const RunOptions& options_;
   const std::atomic<bool>& stop_;
   FeatureSpec spec_;
@@ -260,6 +347,9 @@ class TrainStage {
   double train_started_ = 0;
   double eval_started_ = 0;
   double eval_seconds_ = 0;
+  double last_batch_ = 0;
+  double longest_batch_ = 0;
+  TieredStats shown_;  // in the progress line before
   std::unique_ptr<MetricsCollector> collector_;
   std::unique_ptr<AtomicFile> predictions_;
 };

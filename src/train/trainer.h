@@ -11,7 +11,9 @@
 #include "base/env.h"
 #include "data/features.h"
 #include "model/metrics.h"
+#include "train/model_state.h"
 #include "train/run_config.h"
+#include "train/window_planner.h"
 
 namespace terrace {
 
@@ -25,6 +27,26 @@ struct Evaluation {
 struct StageReport {
   std::string name;
   StageTime time;
+};
+
+// What happened between the tiers; only with a disk tier.
+struct TierReport {
+  bool used = false;
+  int64_t window = 0;  // batches, at most
+  WindowStats windows;
+  TieredStats rows;            // of all tables
+  int64_t metadata_bytes = 0;  // pins and policies
+  int64_t disk_memory_bytes = 0;
+  DiskStats disk;  // of all tables: totals only
+};
+
+// A run over time, about once a second.
+struct TimePoint {
+  double seconds = 0;
+  int64_t examples = 0;
+  int64_t rows = 0;
+  double longest_batch = 0;  // seconds from one batch to the next, since the point before
+  TieredStats tiers;         // counts since the start
 };
 
 // What a run did; the summary and the table at the end are made from it.
@@ -45,10 +67,13 @@ struct RunReport {
   std::string bottleneck;  // a stage's name
   std::string advice;      // what to change, or empty
   int64_t rows = 0;
+  int64_t rows_in_memory = 0;
   int64_t row_lookups = 0;
   int64_t rows_created = 0;
   int64_t arena_bytes = 0;
   int64_t index_bytes = 0;
+  TierReport tiers;
+  std::vector<TimePoint> timeline;
   int64_t queue_bytes = 0;
   int64_t reader_bytes = 0;
   int64_t scratch_bytes = 0;
@@ -61,6 +86,10 @@ struct RunReport {
 struct RunOptions {
   std::string predictions_path;  // scores of the last evaluation; empty: not written
   bool show_progress = true;
+  // For tests and comparisons: rows of each table in memory, whatever the budget; another lower
+  // tier.
+  int64_t memory_rows = 0;
+  ModelState::OpenStore open_store = DiskStore::Open;
 };
 
 // Runs until done, early stopped, or `stop` is set (then the batches under way are finished and

@@ -13,7 +13,7 @@
 #include <filesystem>
 
 #include "crash_work.h"
-#include "tier/disk_test_dir.h"
+#include "base/test_dir.h"
 
 namespace terrace {
 namespace {

@@ -1,0 +1,343 @@
+#include "tier/tiered_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "table/schema.h"
+#include "tier/disk_page.h"
+
+namespace terrace {
+namespace {
+
+// Rows ahead of the one at hand whose cache lines are fetched.
+constexpr size_t kAhead = 16;
+// An index entry and its share of free space, a pin, a policy's value.
+constexpr int64_t kRowMetadata = 8 + 4 + 4;
+constexpr int64_t kGrowStep = 4096;
+
+int64_t Count(size_t n) { return static_cast<int64_t>(n); }
+
+}  // namespace
+
+void TieredStats::Add(const TieredStats& other) {
+  lookups += other.lookups;
+  hits += other.hits;
+  from_disk += other.from_disk;
+  created += other.created;
+  evicted += other.evicted;
+  written += other.written;
+  eval_reads += other.eval_reads;
+  eval_evicted += other.eval_evicted;
+}
+
+int64_t TieredTable::RowBytes(const TableSchema& schema) {
+  return schema.layout.stride + kRowMetadata;
+}
+
+size_t TieredTable::DiskRowBytes(const TableSchema& schema) {
+  return std::max(DiskOptions::kMinRowBytes, static_cast<size_t>(schema.layout.payload_bytes()));
+}
+
+TieredTable::TieredTable(MemoryTier* memory, std::unique_ptr<DiskStore> disk, PolicyKind policy)
+    : memory_(*memory),
+      disk_(std::move(disk)),
+      policy_(EvictionPolicy::Make(policy)),
+      payload_bytes_(static_cast<size_t>(memory->schema().layout.payload_bytes())),
+      disk_row_bytes_(DiskRowBytes(memory->schema())),
+      pin_arena_(fmt::format("table '{}': pins", memory->schema().name),
+                 (int64_t{std::numeric_limits<uint32_t>::max()} + 1) * 4) {
+  TERRACE_CHECK(disk_->row_bytes() == disk_row_bytes_);
+  pin_arena_.Grow(4);
+}
+
+void TieredTable::Start(int64_t own_rows, int64_t guests, RowRoom* room) {
+  TERRACE_CHECK(guests <= own_rows);
+  room_ = room;
+  own_left_ = own_rows;
+  guest_rows_ = Grow(guests);
+  for (int64_t p = guest_rows_; p > 0; --p) guest_free_.push_back(static_cast<uint32_t>(p));
+}
+
+// Up to `rows` new positions, as far as there is room. They are the last ones.
+int64_t TieredTable::Grow(int64_t rows) {
+  const int64_t row_bytes = RowBytes(memory_.schema());
+  const int64_t own = std::min(rows, own_left_);
+  const int64_t shared = std::min(rows - own, room_->bytes / row_bytes);
+  own_left_ -= own;
+  room_->bytes -= shared * row_bytes;
+  handed_ += own + shared;
+  memory_.Grow(handed_);
+  pin_arena_.Grow((handed_ + 1) * 4);
+  policy_->Resize(handed_);
+  return own + shared;
+}
+
+int64_t TieredTable::most_rows() const {
+  return handed_ - guest_rows_ + own_left_ + room_->bytes / RowBytes(memory_.schema());
+}
+
+// --- plan ---
+
+void TieredTable::SetPins(std::span<const uint32_t> positions, uint32_t stamp, bool training) {
+  uint32_t* const all = pins();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (i + kAhead < positions.size()) __builtin_prefetch(&all[positions[i + kAhead]], 1);
+    // Of several batches the last one counts, in whatever order they are touched.
+    uint32_t& pin = all[positions[i]];
+    pin = std::max(pin & ~uint32_t{1}, Pin(stamp, false)) | (pin & 1) | uint32_t{training};
+  }
+}
+
+void TieredTable::Touch(uint32_t stamp, bool training, TablePlan* plan) {
+  plan->row_positions.resize(plan->row_keys.size());
+  memory_.Find(plan->row_keys, plan->row_positions);
+  plan->missing.clear();
+  found_.clear();
+  for (size_t r = 0; r < plan->row_positions.size(); ++r) {
+    const uint32_t position = plan->row_positions[r];
+    if (position != 0)
+      found_.push_back(position);
+    else
+      plan->missing.push_back(static_cast<uint32_t>(r));
+  }
+  SetPins(found_, stamp, training);
+}
+
+void TieredTable::TouchMissing(uint32_t stamp, bool training, TablePlan* plan) {
+  if (plan->missing.empty()) return;
+  keys_.clear();
+  for (uint32_t row : plan->missing) keys_.push_back(plan->row_keys[row]);
+  new_positions_.resize(keys_.size());
+  memory_.Find(keys_, new_positions_);
+  found_.clear();
+  size_t still = 0;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const uint32_t row = plan->missing[i];
+    if (new_positions_[i] == 0) {
+      plan->missing[still++] = row;
+      continue;
+    }
+    plan->row_positions[row] = new_positions_[i];
+    found_.push_back(new_positions_[i]);
+  }
+  plan->missing.resize(still);
+  SetPins(found_, stamp, training);
+}
+
+void TieredTable::Forget(uint32_t stamp, const TablePlan& plan) {
+  for (uint32_t position : plan.row_positions) {
+    uint32_t& pin = pins()[position];
+    if (position != 0 && pin >> 1 == stamp) pin &= 1;
+  }
+}
+
+bool TieredTable::MakeFree(int64_t rows, uint32_t done) {
+  const auto lack = [&] { return rows - Count(free_.size()) - Count(left_.size()); };
+  if (lack() > 0) {
+    const int64_t before = handed_;
+    Grow(std::max(lack(), kGrowStep));
+    for (int64_t p = handed_; p > before; --p) free_.push_back(static_cast<uint32_t>(p));
+  }
+  if (lack() <= 0) return true;
+  victims_.clear();
+  policy_->Pick(lack(), {pins(), static_cast<size_t>(handed_) + 1}, Pin(done, true), &victims_);
+  for (size_t i = 0; i < victims_.size(); ++i) {
+    if (i + kAhead < victims_.size())
+      __builtin_prefetch(memory_.row(victims_[i + kAhead]) - RowLayout::kKeyBytes);
+    RowMove move;
+    move.position = victims_[i];
+    move.victim = memory_.key(move.position);
+    move.evict = (pins()[move.position] & 1) != 0;
+    left_.push_back(move);
+  }
+  memory_.Erase(victims_);
+  evicted_ += Count(victims_.size());
+  return lack() <= 0;
+}
+
+bool TieredTable::Reserve(const TablePlan& plan, uint32_t done) {
+  ReclaimGuests(done);
+  return MakeFree(Count(plan.missing.size()), done);
+}
+
+RowMove TieredTable::TakeFree() {
+  RowMove move;
+  if (!left_.empty()) {
+    move = left_.back();
+    left_.pop_back();
+  } else {
+    move.position = free_.back();
+    free_.pop_back();
+  }
+  return move;
+}
+
+void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
+  const size_t missing = plan->missing.size();
+  lookups_ += Count(plan->row_keys.size());
+  hits_ += Count(plan->row_keys.size() - missing);
+  found_.clear();
+  for (uint32_t position : plan->row_positions)
+    if (position != 0) found_.push_back(position);
+  policy_->Use(found_, stamp);
+
+  new_positions_.resize(missing);
+  keys_.resize(missing);
+  for (size_t i = 0; i < missing; ++i) {
+    RowMove move = TakeFree();
+    const uint32_t row = plan->missing[i];
+    move.key = keys_[i] = plan->row_keys[row];
+    move.fetch = move.create = true;
+    new_positions_[i] = plan->row_positions[row] = move.position;
+    pins()[move.position] = Pin(stamp, true);
+    moves->push_back(move);
+  }
+  memory_.Insert(keys_, new_positions_);
+  policy_->Add(new_positions_, stamp);
+  plan->missing.clear();
+}
+
+void TieredTable::ReclaimGuests(uint32_t done) {
+  while (!guests_.empty() && guests_.front().stamp <= done) {
+    for (uint32_t position : guests_.front().positions)
+      (position <= guest_rows_ ? guest_free_ : free_).push_back(position);
+    guests_.pop_front();
+  }
+}
+
+bool TieredTable::ReserveGuests(const TablePlan& plan, uint32_t done) {
+  ReclaimGuests(done);
+  const int64_t lack = Count(plan.missing.size()) - Count(guest_free_.size());
+  if (lack <= 0) return true;
+  // Earlier test batches give theirs back soon. One that is larger than all guests together takes
+  // rows of the training set.
+  if (!guests_.empty()) return false;
+  const int64_t before = evicted_;
+  const bool enough = MakeFree(lack, done);
+  eval_evicted_ += evicted_ - before;
+  return enough;
+}
+
+void TieredTable::PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
+  Guests guests;
+  guests.stamp = stamp;
+  for (uint32_t row : plan->missing) {
+    RowMove move;
+    if (!guest_free_.empty()) {
+      move.position = guest_free_.back();
+      guest_free_.pop_back();
+    } else {
+      move = TakeFree();
+    }
+    move.key = plan->row_keys[row];
+    move.fetch = true;
+    plan->row_positions[row] = move.position;
+    guests.positions.push_back(move.position);
+    moves->push_back(move);
+  }
+  eval_reads_ += Count(plan->missing.size());
+  if (!guests.positions.empty()) guests_.push_back(std::move(guests));
+  plan->missing.clear();
+}
+
+void TieredTable::EndWindow(RowMoves* moves) {
+  for (const RowMove& move : left_) {
+    moves->push_back(move);
+    free_.push_back(move.position);
+  }
+  left_.clear();
+}
+
+std::vector<bool> TieredTable::Resident() const {
+  std::vector<bool> resident(static_cast<size_t>(handed_) + 1, true);
+  resident[0] = false;
+  for (int64_t p = 1; p <= guest_rows_; ++p) resident[static_cast<size_t>(p)] = false;
+  for (uint32_t position : free_) resident[position] = false;
+  for (const RowMove& move : left_) resident[move.position] = false;
+  for (const Guests& guests : guests_)
+    for (uint32_t position : guests.positions) resident[position] = false;
+  return resident;
+}
+
+int64_t TieredTable::metadata_bytes() const {
+  return pin_arena_.size() + policy_->bytes() + Count(4 * free_.capacity());
+}
+
+// --- pull ---
+
+void TieredTable::Sort(RowMoves* moves) {
+  order_.resize(moves->size());
+  for (size_t i = 0; i < moves->size(); ++i)
+    order_[i] = {MixOfKey((*moves)[i].key), static_cast<uint32_t>(i)};
+  SortItems(&order_, &sorting_);
+  sorted_.resize(moves->size());
+  for (size_t i = 0; i < order_.size(); ++i) sorted_[i] = (*moves)[order_[i].index];
+  moves->swap(sorted_);
+}
+
+void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) const {
+  out->keys.clear();
+  for (const RowMove& move : moves)
+    if (move.evict) out->keys.push_back(move.victim);
+  out->rows.resize(out->keys.size() * disk_row_bytes_);
+  if (disk_row_bytes_ > payload_bytes_)
+    std::memset(out->rows.data(), 0, out->rows.size());  // padding has one value
+  std::byte* to = out->rows.data();
+  for (size_t i = 0; i < moves.size(); ++i) {
+    if (i + kAhead < moves.size() && moves[i + kAhead].evict)
+      for (size_t line = 0; line < payload_bytes_; line += 64)
+        __builtin_prefetch(memory_.row(moves[i + kAhead].position) + line);
+    if (!moves[i].evict) continue;
+    std::memcpy(to, memory_.row(moves[i].position), payload_bytes_);
+    to += disk_row_bytes_;
+  }
+}
+
+void TieredTable::Fetch(std::span<const RowMove> moves) {
+  fetch_keys_.clear();
+  for (const RowMove& move : moves)
+    if (move.fetch) fetch_keys_.push_back(move.key);
+  fetch_rows_.resize(fetch_keys_.size() * disk_row_bytes_);
+  fetch_found_.resize(fetch_keys_.size());
+  disk_->Get(fetch_keys_, fetch_rows_.data(), fetch_found_.data());
+  int64_t read = 0, created = 0;
+  size_t i = 0;
+  std::byte* const base = memory_.base();
+  const int64_t stride = memory_.schema().layout.stride;
+  for (size_t m = 0; m < moves.size(); ++m) {
+    const RowMove& move = moves[m];
+    if (m + kAhead < moves.size())
+      __builtin_prefetch(base + moves[m + kAhead].position * stride, 1);
+    if (!move.fetch) continue;
+    std::byte* const row = base + move.position * stride;
+    if (fetch_found_[i] != 0) {
+      std::memcpy(row, &fetch_rows_[i * disk_row_bytes_], payload_bytes_);
+      read += move.create;
+    } else if (move.create) {
+      InitRow(memory_.schema(), move.key, row);
+      ++created;
+    } else {
+      std::memset(row, 0, payload_bytes_);
+    }
+    ++i;
+  }
+  from_disk_ += read;
+  created_ += created;
+}
+
+// --- push ---
+
+void TieredTable::Write(const WriteBack& rows) {
+  disk_->Put(rows.keys, rows.rows.data());
+  written_ += Count(rows.keys.size());
+}
+
+TieredStats TieredTable::stats() const {
+  return {lookups_, hits_, from_disk_, created_, evicted_, written_, eval_reads_, eval_evicted_};
+}
+
+}  // namespace terrace

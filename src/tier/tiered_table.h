@@ -1,0 +1,173 @@
+// A table in two tiers: a bounded number of its rows in memory, all others on disk.
+//
+// Batches have stamps 1, 2, 3 ... in the order they are trained; `done` is the last one trained.
+// They are planned in windows of consecutive batches, in three steps: Touch finds and pins the rows
+// that are in memory, for every batch of the window before anything else; Reserve makes room for
+// the others by choosing rows that leave; Place gives each its position. What has to be carried is
+// written down as moves, which another thread carries out while later windows are planned and
+// earlier ones trained.
+//
+// Why this is exact:
+// - A row that a batch not yet trained uses is pinned: who trains it sees every earlier update.
+// - No row leaves and comes back within one window: its batches are touched before rows leave.
+// - Rows of a window are read from disk after what left for earlier windows was written there.
+// - A row that is in no tier starts with a value that is a function of its key.
+//
+// Evaluation pins what it finds in memory, and reads other rows to guest positions, which no key
+// leads to: it changes neither tier.
+//
+// Threads: `plan` calls all but the functions of `pull` and `push` below. Stats may be read by any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "tier/disk_store.h"
+#include "tier/eviction_policy.h"
+#include "tier/key_sort.h"
+#include "tier/memory_tier.h"
+#include "tier/plan.h"
+
+namespace terrace {
+
+// What happens at one position: a row leaves, a row comes, or both.
+struct RowMove {
+  uint64_t key = 0;     // of the row that comes
+  uint64_t victim = 0;  // of the row that leaves
+  uint32_t position = 0;
+  bool evict = false;   // the row that leaves has changed since it was last on disk
+  bool fetch = false;   // a row comes
+  bool create = false;  // and gets its first value if it is on no disk; else it becomes zero
+};
+using RowMoves = Array<RowMove>;
+
+// Rows on their way to the disk.
+struct WriteBack {
+  int table = 0;
+  Array<uint64_t> keys;
+  Array<std::byte> rows;
+};
+
+// Bytes that tables may still take for rows; shared between them.
+struct RowRoom {
+  int64_t bytes = 0;
+};
+
+struct TieredStats {
+  int64_t lookups = 0;       // distinct keys of training batches
+  int64_t hits = 0;          // of these, in memory
+  int64_t from_disk = 0;     // read back for training
+  int64_t created = 0;       // on no tier before
+  int64_t evicted = 0;       // left the memory tier
+  int64_t written = 0;       // of these, written to the disk tier
+  int64_t eval_reads = 0;    // keys that evaluation asked the disk tier for
+  int64_t eval_evicted = 0;  // rows that left because a test batch alone is larger than its share
+
+  void Add(const TieredStats& other);
+};
+
+class TieredTable {
+ public:
+  // `memory` is empty and outlives the table.
+  TieredTable(MemoryTier* memory, std::unique_ptr<DiskStore> disk, PolicyKind policy);
+
+  // Bytes of memory that a row in memory takes, with its share of the index.
+  static int64_t RowBytes(const TableSchema& schema);
+  static size_t DiskRowBytes(const TableSchema& schema);
+
+  // Before the first batch: this table may always hold `own_rows`, more as long as `room` lasts.
+  // `guests` of its own rows are for evaluation.
+  void Start(int64_t own_rows, int64_t guests, RowRoom* room);
+
+  // --- plan ---
+  // Finds the rows that are in memory and pins them up to batch `stamp`. `training`: they will
+  // change.
+  void Touch(uint32_t stamp, bool training, TablePlan* plan);
+  // Looks again for the missing rows: earlier batches may have brought them.
+  void TouchMissing(uint32_t stamp, bool training, TablePlan* plan);
+  // Takes the pins of a touched batch back, as if it was not known yet.
+  void Forget(uint32_t stamp, const TablePlan& plan);
+  // Makes room for the missing rows; false if too many rows are pinned. What left until then is
+  // free.
+  bool Reserve(const TablePlan& plan, uint32_t done);
+  // Gives the missing rows their positions, for training. Reserve returned true.
+  void Place(uint32_t stamp, TablePlan* plan, RowMoves* moves);
+  // The same for evaluation.
+  bool ReserveGuests(const TablePlan& plan, uint32_t done);
+  void PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves);
+  // At the end of a window: rows that left and whose place nobody took yet.
+  void EndWindow(RowMoves* moves);
+
+  int64_t handed_rows() const { return handed_; }  // positions in use, guests and free ones too
+  int64_t most_rows() const;                       // as things are
+
+  // --- pull ---
+  // Puts moves in the order of the disk.
+  void Sort(RowMoves* moves);
+  // Copies rows that leave, before Fetch of the same moves takes their place.
+  void CopyVictims(std::span<const RowMove> moves, WriteBack* out) const;
+  // Brings rows: from the disk, or first values.
+  void Fetch(std::span<const RowMove> moves);
+
+  // --- push ---
+  void Write(const WriteBack& rows);
+
+  TieredStats stats() const;
+  const MemoryTier& memory() const { return memory_; }
+  DiskStore& disk() { return *disk_; }
+  int64_t metadata_bytes() const;  // pins, policy, free lists
+
+  // Of each position, whether a row is there. When no thread works on the table.
+  std::vector<bool> Resident() const;
+
+ private:
+  struct Guests {
+    uint32_t stamp;
+    std::vector<uint32_t> positions;
+  };
+
+  // A pin is a stamp, and in the lowest bit whether the row has changed since it was on disk.
+  static uint32_t Pin(uint32_t stamp, bool dirty) { return stamp << 1 | uint32_t{dirty}; }
+  uint32_t* pins() const { return reinterpret_cast<uint32_t*>(pin_arena_.data()); }
+  void SetPins(std::span<const uint32_t> positions, uint32_t stamp, bool training);
+  int64_t Grow(int64_t rows);
+  bool MakeFree(int64_t rows, uint32_t done);
+  void ReclaimGuests(uint32_t done);
+  RowMove TakeFree();
+
+  MemoryTier& memory_;
+  const std::unique_ptr<DiskStore> disk_;
+  const std::unique_ptr<EvictionPolicy> policy_;
+  const size_t payload_bytes_;
+  const size_t disk_row_bytes_;
+
+  // Of `plan`.
+  RowArena pin_arena_;
+  RowRoom* room_ = nullptr;
+  int64_t own_left_ = 0;  // rows
+  int64_t handed_ = 0;    // positions 1 ... handed_ exist
+  std::vector<uint32_t> free_;
+  std::vector<RowMove> left_;  // rows that left in this window, whose place is not taken yet
+  std::vector<uint32_t> guest_free_;
+  std::deque<Guests> guests_;
+  int64_t guest_rows_ = 0;  // positions 1 ... guest_rows_
+  Array<uint32_t> victims_, found_, new_positions_;
+  Array<uint64_t> keys_;
+
+  // Of `pull`.
+  Array<KeyItem> order_, sorting_;
+  RowMoves sorted_;
+  Array<uint64_t> fetch_keys_;
+  Array<std::byte> fetch_rows_;
+  Array<uint8_t> fetch_found_;
+
+  std::atomic<int64_t> lookups_{0}, hits_{0}, from_disk_{0}, created_{0}, evicted_{0}, written_{0},
+      eval_reads_{0}, eval_evicted_{0};
+};
+
+}  // namespace terrace

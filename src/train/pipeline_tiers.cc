@@ -1,0 +1,218 @@
+// The pipeline's stages that move rows between memory and disk: plan by windows, pull, push.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/pipeline.h"
+
+namespace terrace {
+namespace {
+
+// Rows are carried in chunks, small enough to be few in memory, large enough for long queues of
+// reads.
+constexpr int64_t kMostChunkRows = 32 << 10;
+constexpr int64_t kChunkShare = 256;  // of the budget
+constexpr int kWriteBacks = 3;
+
+}  // namespace
+
+// --- plan ---
+
+// With the first batch its size is known, and so how the budget is best divided.
+void Pipeline::StartTiers(const WorkItem& first) {
+  TierNeeds& needs = tier_needs_;
+  needs.budget = config_.tiers.memory.budget;
+  needs.prefetch = config_.train.prefetch;
+  needs.window = config_.train.window;
+  needs.guests = has_test_;
+  needs.item_bytes = first.bytes();
+  // In the queues before plan, and in the hands of read, dedup, plan and train.
+  needs.fixed_items = 2 * config_.train.queue + dedup_threads_ + 3;
+  int64_t disk_row = 0;
+  for (size_t t = 0; t < state_.tables.size(); ++t) {
+    const TableSchema& schema = state_.tables[t]->schema();
+    needs.batch_rows.push_back(static_cast<int64_t>(first.plans[t].row_keys.size()));
+    needs.row_bytes.push_back(TieredTable::RowBytes(schema));
+    disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
+  }
+  chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
+  const int64_t chunk_bytes = chunk_rows_ * (disk_row + 32);
+  needs.fixed_bytes = needs_.fixed_bytes + 2 * train_reader_bytes_ +
+                      (kWriteBacks + 1) * chunk_bytes + scratch_bytes();
+
+  TierSizes sizes;
+  if (needs_.rows > 0) {
+    sizes.window = std::max<int64_t>(config_.train.window, 1);
+    sizes.items = needs.fixed_items + (needs.prefetch + 3) * sizes.window;
+    for (size_t t = 0; t < state_.tables.size(); ++t) {
+      sizes.guests.push_back(needs_.rows / 4);
+      sizes.own_rows.push_back(needs_.rows + needs_.rows / 4);
+    }
+  } else {
+    sizes = DivideBudget(needs);
+  }
+  room_.bytes = sizes.shared_bytes;
+  std::vector<TieredTable*> tables;
+  for (size_t t = 0; t < state_.tiered.size(); ++t) {
+    tables.push_back(state_.tiered[t].get());
+    tables[t]->Start(sizes.own_rows[t], sizes.guests[t], &room_);
+  }
+  WindowLimits limits;
+  limits.batches = window_ = sizes.window;
+  limits.prefetch = needs.prefetch;
+  limits.look_ahead = config_.tiers.memory.policy == PolicyKind::kNextUse;
+  limits.budget = needs.budget;
+  WindowPlanner::Progress progress;
+  progress.done = [this] {
+    MutexLock lock(&progress_mu_);
+    return done_;
+  };
+  progress.wait = [this](uint32_t stamp) { return WaitForDone(stamp); };
+  planner_ = std::make_unique<WindowPlanner>(tables, limits, progress);
+
+  queue_bytes_ = sizes.items * needs.item_bytes;
+  max_items_ = sizes.items;
+  // The read thread may wait for an item; from this one on it knows that there are more.
+  auto item = std::make_unique<WorkItem>();
+  item->batch = MakeBatch(spec_.shape);
+  ++items_made_;
+  (void)free_items_.Push(std::move(item));
+}
+
+// Batches may grow: then there are fewer of them.
+void Pipeline::KeepQueueBytes(int64_t item_bytes) {
+  if (item_bytes <= item_bytes_) return;
+  item_bytes_ = item_bytes;
+  const int64_t windows = tier_needs_.prefetch + 3;
+  const int64_t items = queue_bytes_ / item_bytes_;
+  const int64_t window =
+      std::clamp<int64_t>((items - tier_needs_.fixed_items) / windows, 1, planner_->batches());
+  if (window == planner_->batches()) return;
+  planner_->set_batches(window);
+  max_items_ = tier_needs_.fixed_items + windows * window;
+}
+
+bool Pipeline::WaitForDone(uint32_t stamp) {
+  ScopedSeconds wait(&plan_time_.wait_output);
+  MutexLock lock(&progress_mu_);
+  while (done_ < stamp && !cancelled_) progressed_.Wait(&progress_mu_);
+  return !cancelled_;
+}
+
+void Pipeline::WindowLoop() {
+  const double start = NowSeconds();
+  for (bool more = true; more || !planner_->empty();) {
+    while (more && (planner_ == nullptr || planner_->WantsMore())) {
+      std::optional<std::unique_ptr<WorkItem>> item;
+      {
+        ScopedSeconds wait(&plan_time_.wait_input);
+        item = dedup_queue_.Pop();
+      }
+      more = item.has_value();
+      if (!more) break;
+      if (planner_ == nullptr) StartTiers(**item);
+      planner_->Add(std::move(*item));
+    }
+    if (planner_ == nullptr || planner_->empty()) break;
+    Window window;
+    if (!planner_->Next(&window)) return;
+    for (const auto& item : window.items) KeepQueueBytes(item->bytes());
+    if (!window_queue_.Push(std::move(window))) return;
+  }
+  plan_time_.busy = NowSeconds() - start - plan_time_.wait_input - plan_time_.wait_output;
+}
+
+// --- pull ---
+
+bool Pipeline::WaitForWrites() {
+  ScopedSeconds wait(&pull_time_.wait_output);
+  MutexLock lock(&progress_mu_);
+  while (writes_ended_ < writes_started_ && !cancelled_) progressed_.Wait(&progress_mu_);
+  return !cancelled_;
+}
+
+void Pipeline::PullLoop() {
+  for (int i = 0; i < kWriteBacks; ++i) (void)free_writes_.Push(std::make_unique<WriteBack>());
+  const double start = NowSeconds();
+  for (;;) {
+    std::optional<Window> window;
+    {
+      ScopedSeconds wait(&pull_time_.wait_input);
+      window = window_queue_.Pop();
+    }
+    if (!window) break;
+    if (!PullWindow(&*window)) return;
+    for (auto& item : window->items)
+      if (!plan_queue_.Push(std::move(item))) return;
+  }
+  pull_time_.busy = NowSeconds() - start - pull_time_.wait_input - pull_time_.wait_output;
+}
+
+bool Pipeline::PullWindow(Window* window) {
+  // A row that left earlier is on disk before it is asked for again.
+  if (!WaitForWrites()) return false;
+  for (size_t t = 0; t < state_.tiered.size(); ++t) {
+    TieredTable& table = *state_.tiered[t];
+    table.Sort(&window->moves[t]);
+    const std::span<const RowMove> moves = window->moves[t];
+    for (size_t begin = 0; begin < moves.size(); begin += static_cast<size_t>(chunk_rows_)) {
+      const auto chunk =
+          moves.subspan(begin, std::min(static_cast<size_t>(chunk_rows_), moves.size() - begin));
+      std::optional<std::unique_ptr<WriteBack>> rows;
+      {
+        ScopedSeconds wait(&pull_time_.wait_output);
+        rows = free_writes_.Pop();
+      }
+      if (!rows) return false;
+      table.CopyVictims(chunk, rows->get());
+      (*rows)->table = static_cast<int>(t);
+      if (!(*rows)->keys.empty()) {
+        ++writes_started_;
+        if (!write_queue_.Push(std::move(*rows))) return false;
+      } else if (!free_writes_.Push(std::move(*rows))) {
+        return false;
+      }
+      table.Fetch(chunk);
+    }
+  }
+  return true;
+}
+
+// --- push ---
+
+void Pipeline::PushLoop() {
+  for (;;) {
+    std::optional<std::unique_ptr<WriteBack>> rows;
+    {
+      ScopedSeconds wait(&push_time_.wait_input);
+      rows = write_queue_.Pop();
+    }
+    if (!rows) return;
+    {
+      ScopedSeconds busy(&push_time_.busy);
+      state_.tiered[static_cast<size_t>((*rows)->table)]->Write(**rows);
+      if (config_.tiers.disk.budget > 0) CheckDisk();
+    }
+    {
+      MutexLock lock(&progress_mu_);
+      ++writes_ended_;
+      progressed_.NotifyAll();
+    }
+    if (!free_writes_.Push(std::move(*rows))) return;
+  }
+}
+
+void Pipeline::CheckDisk() {
+  int64_t bytes = 0;
+  for (const auto& table : state_.tiered) bytes += table->disk().stats().total.file_bytes;
+  if (bytes <= config_.tiers.disk.budget) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("the disk tier takes {}, tiers.disk.budget is {}: raise it to twice the "
+                          "bytes of the model's rows, or train with fewer keys",
+                          ShortBytes(static_cast<double>(bytes)),
+                          ShortBytes(static_cast<double>(config_.tiers.disk.budget))));
+}
+
+}  // namespace terrace

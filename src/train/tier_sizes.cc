@@ -1,0 +1,65 @@
+#include "train/tier_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace terrace {
+namespace {
+
+// Larger windows read more rows with one IO, but their batches take memory from rows.
+constexpr int64_t kQueueShare = 8;
+constexpr int64_t kMostWindow = 64;
+// Rounding to pages, the heap's own memory.
+constexpr int64_t kSlackShare = 64;
+
+std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes)); }
+
+}  // namespace
+
+TierSizes DivideBudget(const TierNeeds& needs) {
+  TierSizes sizes;
+  // The windows: known, next, pulled ahead, in training.
+  const int64_t windows = needs.prefetch + 3;
+  const auto items = [&](int64_t window) { return needs.fixed_items + windows * window; };
+  const int64_t queue_items = needs.budget / kQueueShare / std::max<int64_t>(needs.item_bytes, 1);
+  sizes.window = needs.window > 0 ? needs.window
+                                  : std::clamp<int64_t>((queue_items - needs.fixed_items) / windows,
+                                                        1, kMostWindow);
+  int64_t least = 0;
+  for (size_t t = 0; t < needs.batch_rows.size(); ++t)
+    least += needs.batch_rows[t] * needs.row_bytes[t];
+  const auto rows_bytes = [&](int64_t window) {
+    return needs.budget - needs.budget / kSlackShare - needs.fixed_bytes -
+           items(window) * needs.item_bytes;
+  };
+  while (sizes.window > 1 && rows_bytes(sizes.window) < 4 * least) --sizes.window;
+  sizes.items = items(sizes.window);
+  const int64_t rows = rows_bytes(sizes.window);
+  if (rows < least) {
+    const int64_t needed = (needs.budget + least - rows) * kSlackShare / (kSlackShare - 2);
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("tiers.memory.budget is {}: the process, readers, net and disk tier take {}, "
+                    "{} batches on their way {}, the rows of one batch {}; raise it to {} or lower "
+                    "train.batch",
+                    Size(needs.budget), Size(needs.fixed_bytes), sizes.items,
+                    Size(sizes.items * needs.item_bytes), Size(least), Size(needed)));
+  }
+  // Half is divided evenly, so that no table can starve another; rows fill the rest as they come.
+  sizes.shared_bytes = rows;
+  for (size_t t = 0; t < needs.row_bytes.size(); ++t) {
+    const auto tables = static_cast<int64_t>(needs.row_bytes.size());
+    int64_t own = rows / 2 / tables / needs.row_bytes[t];
+    if (tables == 1) own = rows / needs.row_bytes[t];
+    sizes.own_rows.push_back(own);
+    sizes.shared_bytes -= own * needs.row_bytes[t];
+    sizes.guests.push_back(needs.guests ? std::min(own / 8, 2 * needs.batch_rows[t]) : 0);
+  }
+  return sizes;
+}
+
+}  // namespace terrace

@@ -1,0 +1,34 @@
+// Divides a memory budget: queues, and rows in memory. What is fixed is subtracted first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace terrace {
+
+struct TierNeeds {
+  int64_t budget = 0;
+  // Taken whatever happens: the process, readers, the net, the disk tier, buffers of moves.
+  int64_t fixed_bytes = 0;
+  int64_t item_bytes = 0;   // a batch with its plan
+  int64_t fixed_items = 0;  // batches outside of windows: in readers' queues and hands
+  int64_t window = 0;       // batches a window; 0: as fits
+  int64_t prefetch = 1;
+  bool guests = false;              // there are evaluations
+  std::vector<int64_t> batch_rows;  // by table: of one batch
+  std::vector<int64_t> row_bytes;   // by table: of one row in memory
+};
+
+struct TierSizes {
+  int64_t window = 0;             // batches
+  int64_t items = 0;              // batches that exist at once
+  std::vector<int64_t> own_rows;  // by table: guaranteed, guests included
+  std::vector<int64_t> guests;    // by table
+  int64_t shared_bytes = 0;       // for rows of any table
+};
+
+// Throws Error(kUsage) with the budget that is needed if one batch's rows do not fit.
+TierSizes DivideBudget(const TierNeeds& needs);
+
+}  // namespace terrace

@@ -1,0 +1,187 @@
+#include "train/window_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "tier/planner.h"
+
+namespace terrace {
+namespace {
+
+// Of the rows that a table can have in memory, those of a window are at most one in so many, so
+// that the windows in flight leave room for rows that are kept because they will be used again.
+constexpr int64_t kWindowShare = 4;
+constexpr int64_t kKnownShare = 2;
+
+}  // namespace
+
+WindowPlanner::WindowPlanner(std::vector<TieredTable*> tables, const WindowLimits& limits,
+                             Progress progress)
+    : tables_(std::move(tables)),
+      limits_(limits),
+      progress_(std::move(progress)),
+      known_rows_(tables_.size()) {}
+
+void WindowPlanner::Touch(Known* known) {
+  WorkItem& item = *known->item;
+  if (item.kind == WorkItem::Kind::kEvalEnd) {
+    known->touched = true;
+    return;
+  }
+  const bool training = item.kind == WorkItem::Kind::kTrain;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (known->touched)
+      tables_[t]->TouchMissing(StampOf(item), training, &item.plans[t]);
+    else
+      tables_[t]->Touch(StampOf(item), training, &item.plans[t]);
+  }
+  known->touched = true;
+}
+
+void WindowPlanner::Add(std::unique_ptr<WorkItem> item) {
+  // A pin is a stamp and a bit.
+  TERRACE_CHECK(item->number < std::numeric_limits<uint32_t>::max() / 2 - 1);
+  Known known;
+  // After an evaluation the reader may wait for its result.
+  known.ends_window = item->kind == WorkItem::Kind::kEvalEnd;
+  known.item = std::move(item);
+  for (size_t t = 0; t < tables_.size(); ++t)
+    known_rows_[t] += static_cast<int64_t>(known.item->plans[t].row_keys.size());
+  Touch(&known);
+  known_.push_back(std::move(known));
+}
+
+bool WindowPlanner::Fits(const std::vector<int64_t>& rows, int64_t share) const {
+  for (size_t t = 0; t < tables_.size(); ++t)
+    if (rows[t] > tables_[t]->most_rows() / share) return false;
+  return true;
+}
+
+bool WindowPlanner::WantsMore() const {
+  if (known_.empty()) return true;
+  const int64_t wanted = limits_.batches * (limits_.look_ahead ? 2 : 1);
+  return static_cast<int64_t>(known_.size()) < wanted && !known_.back().ends_window &&
+         Fits(known_rows_, kKnownShare);
+}
+
+// How many of the known batches the next window has, if all goes well.
+size_t WindowPlanner::Candidates() const {
+  std::vector<int64_t> rows(tables_.size());
+  size_t n = 0;
+  while (n < known_.size() && static_cast<int64_t>(n) < limits_.batches) {
+    for (size_t t = 0; t < tables_.size(); ++t)
+      rows[t] += static_cast<int64_t>(known_[n].item->plans[t].row_keys.size());
+    if (n > 0 && !Fits(rows, kWindowShare)) break;
+    if (known_[n++].ends_window) break;
+  }
+  return n;
+}
+
+bool WindowPlanner::Reserve(const WorkItem& item) {
+  if (item.kind == WorkItem::Kind::kEvalEnd) return true;
+  const uint32_t done = progress_.done();
+  bool enough = true;
+  for (size_t t = 0; t < tables_.size() && enough; ++t)
+    enough = item.kind == WorkItem::Kind::kTrain ? tables_[t]->Reserve(item.plans[t], done)
+                                                 : tables_[t]->ReserveGuests(item.plans[t], done);
+  return enough;
+}
+
+// Room for the first known batch, whatever that takes. False: cancelled.
+bool WindowPlanner::ReserveFirst() {
+  Known& first = known_.front();
+  for (;;) {
+    const uint32_t done = progress_.done();
+    if (Reserve(*first.item)) return true;
+    if (done == last_stamp_) break;
+    if (!progress_.wait(done + 1)) return false;
+  }
+  // Nothing is under way, and still there is no room: known batches hold it.
+  ++stats_.squeezed;
+  for (Known& known : known_) {
+    for (size_t t = 0; t < tables_.size() && known.touched; ++t)
+      tables_[t]->Forget(StampOf(*known.item), known.item->plans[t]);
+    known.touched = false;
+  }
+  Touch(&first);
+  if (!Reserve(*first.item)) FailTooLarge(*first.item);
+  return true;
+}
+
+void WindowPlanner::Place(WorkItem* item, Window* window) {
+  if (item->kind == WorkItem::Kind::kEvalEnd) return;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (item->kind == WorkItem::Kind::kTrain)
+      tables_[t]->Place(StampOf(*item), &item->plans[t], &window->moves[t]);
+    else
+      tables_[t]->PlaceGuests(StampOf(*item), &item->plans[t], &window->moves[t]);
+    FillPositions(&item->plans[t]);
+  }
+}
+
+bool WindowPlanner::Next(Window* window) {
+  const auto max_in_flight = static_cast<size_t>(limits_.prefetch);
+  while (!in_flight_.empty() &&
+         (in_flight_.front() <= progress_.done() || in_flight_.size() > max_in_flight)) {
+    if (!progress_.wait(in_flight_.front())) return false;
+    in_flight_.pop_front();
+  }
+  window->items.clear();
+  window->moves.resize(tables_.size());
+  for (RowMoves& moves : window->moves) moves.clear();
+
+  // All batches of the window are touched before any row leaves: no row leaves and comes back.
+  size_t candidates = Candidates();
+  for (size_t i = 0; i < candidates; ++i) Touch(&known_[i]);
+  for (size_t i = 0; i < candidates; ++i) {
+    Known& known = known_.front();
+    if (i == 0) {
+      if (!ReserveFirst()) return false;
+      if (known_.size() > 1 && !known_[1].touched) candidates = 1;
+    } else {
+      Touch(&known);  // the batches before brought rows
+      if (!Reserve(*known.item)) break;
+    }
+    Place(known.item.get(), window);
+    for (size_t t = 0; t < tables_.size(); ++t)
+      known_rows_[t] -= static_cast<int64_t>(known.item->plans[t].row_keys.size());
+    last_stamp_ = StampOf(*known.item);
+    window->items.push_back(std::move(known.item));
+    known_.pop_front();
+  }
+  int64_t bytes = 0;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    tables_[t]->EndWindow(&window->moves[t]);
+    bytes += static_cast<int64_t>(window->moves[t].capacity() * sizeof(RowMove));
+  }
+  move_bytes_ = std::max(move_bytes_, bytes);
+  in_flight_.push_back(last_stamp_);
+  ++stats_.windows;
+  stats_.batches += static_cast<int64_t>(window->items.size());
+  const bool full = static_cast<int64_t>(window->items.size()) == limits_.batches;
+  if (!full && !known_.empty()) ++stats_.cut;
+  return true;
+}
+
+void WindowPlanner::FailTooLarge(const WorkItem& item) const {
+  int64_t lack = 0;
+  std::string rows_of;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const auto rows = static_cast<int64_t>(item.plans[t].row_keys.size());
+    const TableSchema& schema = tables_[t]->memory().schema();
+    lack += std::max<int64_t>(0, rows - tables_[t]->handed_rows()) * TieredTable::RowBytes(schema);
+    rows_of +=
+        fmt::format("{}{} rows of table `{}`", t > 0 ? ", " : "", WithCommas(rows), schema.name);
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("a batch of {} examples uses {}, and memory does not hold them beside "
+                          "the rest: raise tiers.memory.budget to {} or lower train.batch",
+                          item.batch.examples, rows_of,
+                          ShortBytes(static_cast<double>(limits_.budget + 2 * lack))));
+}
+
+}  // namespace terrace

@@ -1,0 +1,95 @@
+// Cuts the stream of batches into windows and decides, for each, which rows move between the tiers.
+//
+// Batches are added as soon as they are known; their rows that are in memory are pinned from then
+// on. The next window is taken from the front of the known batches. It is cut short where its rows
+// do not fit beside those in use; a single batch waits for the ones before it to be trained, and at
+// last pushes out what later batches would have used. Only a batch whose own rows do not fit is
+// refused.
+//
+// Belongs to the plan thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tier/tiered_table.h"
+#include "train/work_item.h"
+
+namespace terrace {
+
+// Consecutive batches, and what moves before the first of them can be trained.
+struct Window {
+  std::vector<std::unique_ptr<WorkItem>> items;
+  std::vector<RowMoves> moves;  // by table
+};
+
+struct WindowLimits {
+  int64_t batches = 1;     // of a window
+  int64_t prefetch = 1;    // windows that may be pulled or wait while one is trained
+  bool look_ahead = true;  // pin what the window after the next one uses, too
+  int64_t budget = 0;      // of memory, for errors
+};
+
+struct WindowStats {
+  int64_t windows = 0;
+  int64_t batches = 0;
+  int64_t cut = 0;       // because its rows did not fit
+  int64_t squeezed = 0;  // batches that pushed out what later ones were known to use
+};
+
+class WindowPlanner {
+ public:
+  // How far training is.
+  struct Progress {
+    std::function<uint32_t()> done;  // the stamp of the last batch trained
+    // Returns when done() is at least `stamp`; false: the run is being cancelled.
+    std::function<bool(uint32_t stamp)> wait;
+  };
+
+  WindowPlanner(std::vector<TieredTable*> tables, const WindowLimits& limits, Progress progress);
+
+  static uint32_t StampOf(const WorkItem& item) { return static_cast<uint32_t>(item.number) + 1; }
+
+  // The next batch of the stream, with the distinct keys in its plans.
+  void Add(std::unique_ptr<WorkItem> item);
+  // More batches would be of use before the next window is made.
+  bool WantsMore() const;
+  bool empty() const { return known_.empty(); }
+  // Makes the next window; not empty(). False: cancelled.
+  bool Next(Window* window);
+
+  int64_t batches() const { return limits_.batches; }
+  void set_batches(int64_t batches) { limits_.batches = batches; }
+  const WindowStats& stats() const { return stats_; }
+  int64_t bytes() const { return move_bytes_; }  // of the largest window's moves
+
+ private:
+  struct Known {
+    std::unique_ptr<WorkItem> item;
+    bool touched = false;
+    bool ends_window = false;
+  };
+
+  void Touch(Known* known);
+  bool Fits(const std::vector<int64_t>& rows, int64_t share) const;
+  size_t Candidates() const;
+  bool Reserve(const WorkItem& item);
+  bool ReserveFirst();
+  void Place(WorkItem* item, Window* window);
+  [[noreturn]] void FailTooLarge(const WorkItem& item) const;
+
+  const std::vector<TieredTable*> tables_;
+  WindowLimits limits_;
+  const Progress progress_;
+  std::deque<Known> known_;
+  std::vector<int64_t> known_rows_;  // by table: at most so many rows are used by known batches
+  std::deque<uint32_t> in_flight_;   // last stamp of each window not known to be trained
+  uint32_t last_stamp_ = 0;          // of the last window
+  WindowStats stats_;
+  int64_t move_bytes_ = 0;
+};
+
+}  // namespace terrace
