@@ -184,22 +184,24 @@ class LruLfuPolicy final : public HandPolicy<LruLfuPolicy, uint32_t> {
   uint32_t lfu_age_ = 0;  // in batches, of the stretch
 };
 
-// Counts uses, in steps of 256; each time the hand passes, a 32nd is taken off. So the memory of
-// uses fades with the pace at which rows are replaced: a count halves while the tier is replaced
-// about three times. Rows that were used once are the first to leave, the oldest of them first.
-class ClockPolicy final : public HandPolicy<ClockPolicy, uint16_t> {
+// Counts uses, up to four, in steps of 64; each time the hand passes, a row loses 1 for each use
+// that it has. So the memory of uses fades with the pace at which rows are replaced: one use is
+// forgotten while the tier is replaced eight times. Rows that were used once are the first to
+// leave, the oldest of them first.
+class ClockPolicy final : public HandPolicy<ClockPolicy, uint8_t> {
  public:
-  static uint16_t Added(uint32_t) { return kUse; }
-  static uint16_t Used(uint16_t value, uint32_t) {
-    return static_cast<uint16_t>(std::min(value + kUse, 0xffff));
+  static uint8_t Added(uint32_t) { return kUse; }
+  static uint8_t Used(uint8_t value, uint32_t) {
+    return static_cast<uint8_t>(std::min(value + kUse, 0xff));
   }
   void Look(const Stretch&) const {}
-  static uint32_t Rank(uint16_t value) { return value / (0x10000 / kRanks); }
-  // Never 0: what is below 32 stays as it is.
-  static uint16_t Passed(uint16_t value) { return static_cast<uint16_t>(value - value / 32); }
+  static uint32_t Rank(uint8_t value) { return value; }
+  static uint8_t Passed(uint8_t value) {
+    return static_cast<uint8_t>(std::max(value - (value + kUse - 1) / kUse, 1));
+  }
 
  private:
-  static constexpr int kUse = 256;
+  static constexpr int kUse = 64;
 };
 
 }  // namespace

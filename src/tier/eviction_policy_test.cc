@@ -132,7 +132,7 @@ TEST_P(EveryPolicy, RowsInUseOutliveRowsOfOneUse) {
 
 TEST_P(EveryPolicy, TakesFewBytesARow) {
   Tier tier(GetParam(), 100'000);
-  EXPECT_LE(tier.policy->bytes(), (GetParam() == kDefaultPolicy ? 2 : 4) * 100'001);
+  EXPECT_LE(tier.policy->bytes(), (GetParam() == kDefaultPolicy ? 1 : 4) * 100'001);
 }
 
 TEST(LruPolicy, TheOldestLeave) {
