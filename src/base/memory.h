@@ -46,6 +46,17 @@ struct ArrayAllocator {
 template <typename T>
 using Array = std::vector<T, ArrayAllocator<T>>;
 
+// Sets the size; what was in the array is lost. Unlike resize() it takes little more memory than is
+// needed, for arrays whose size is about the same each time.
+template <typename T>
+void SetSize(Array<T>* array, size_t size) {
+  if (size > array->capacity()) {
+    *array = {};
+    array->reserve(size + size / 16);
+  }
+  array->resize(size);
+}
+
 // Bytes in a mapping of their own: a new size moves no bytes, and what is given up goes back to the
 // system at once. For arrays that grow and shrink in large steps for as long as the process lives.
 class MappedBytes {

@@ -32,14 +32,15 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   while (reader.depth > 16 && reader.depth * reader.max_read > memory_bytes / 16) reader.depth /= 2;
   if (reader.depth * reader.max_read > memory_bytes / 16) reader.max_read = page;
   const size_t reader_bytes = static_cast<size_t>(reader.depth) * reader.max_read;
-  readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1, 2));
+  readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1,
+                                                static_cast<size_t>(std::max(options.readers, 1))));
   // Rows that come again soon are replaced in the buffer and never written.
   const size_t pages = std::clamp<size_t>(memory_bytes / 8 / partitions / page, 1,
                                           std::max<size_t>(1, (4 << 20) / page));
   buffer_rows = pages * layout.rows_per_page;
   merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
   batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,
-                                  4096, 8 << 20);
+                                  4096, options.batch_keys > 0 ? options.batch_keys : 8 << 20);
   buffers = static_cast<size_t>(readers) * (reader_bytes + batch_keys * kBatchKeyBytes) +
             partitions * pages * page + merge_bytes + kMergeFixed;
   const size_t least = buffers + partitions * 400 + kLeastIndex;
@@ -58,8 +59,9 @@ int64_t DiskBudget::IndexLimit(int64_t fence_bytes, int64_t filter_bytes, int pa
          filter_bytes - merging;
 }
 
-double DiskBudget::FilterBits(int64_t rows) const {
-  const double bits = 8.0 / 7 * static_cast<double>(memory_bytes - buffers) /
+double DiskBudget::FilterBits(int64_t rows, double absent) const {
+  const double share = absent > 0.1 ? 1.0 / 2 : 1.0 / 7;
+  const double bits = 8 * share * static_cast<double>(memory_bytes - buffers) /
                       static_cast<double>(std::max<int64_t>(rows, 1));
   return bits < 5 ? 0 : std::min(bits, 10.0);
 }

@@ -1,7 +1,8 @@
 // How a DiskStore's memory budget is divided.
 //
 // Buffers are planned once. Fences follow from the rows; what is left goes to filters, at most a
-// seventh, and to the index of the logs: the more of it, the fewer bytes merges write.
+// seventh, or half where many keys that are asked for are absent, and to the index of the logs: the
+// more of it, the fewer bytes merges write.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,9 @@ struct DiskBudget {
 
   // What is left to the index beside fences and filters of these sizes.
   int64_t IndexLimit(int64_t fence_bytes, int64_t filter_bytes, int partitions) const;
-  // Bits of filter a row: 0 where it would be too coarse to help.
-  double FilterBits(int64_t rows) const;
+  // Bits of filter a row: 0 where it would be too coarse to help. `absent`: the share of the keys
+  // asked for that are.
+  double FilterBits(int64_t rows, double absent = 0) const;
   // Throws Error(kUsage) if the index cannot hold the keys of 1 % of the rows.
   void CheckRows(const std::string& dir, int64_t rows, int64_t fence_bytes, int64_t filter_bytes,
                  const PageLayout& layout) const;

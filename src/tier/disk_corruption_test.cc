@@ -7,9 +7,9 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/test_dir.h"
 #include "tier/disk_manifest.h"
 #include "tier/disk_store.h"
-#include "base/test_dir.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

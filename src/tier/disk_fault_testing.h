@@ -8,8 +8,8 @@
 
 #include "base/env.h"
 #include "base/error.h"
-#include "tier/disk_store.h"
 #include "base/test_dir.h"
+#include "tier/disk_store.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "base/random.h"
-#include "tier/disk_store.h"
 #include "base/test_dir.h"
+#include "tier/disk_store.h"
 
 namespace terrace {
 namespace {

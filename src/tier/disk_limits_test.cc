@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "tier/disk_store.h"
 #include "base/test_dir.h"
+#include "tier/disk_store.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

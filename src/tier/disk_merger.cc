@@ -254,7 +254,8 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
   }
   const uint64_t number = context_.next_file++;
   BaseWriter writer(context_.env, BasePath(context_.dir, number), context_.direct, context_.layout,
-                    number, base_rows + frozen.keys, budget_.FilterBits(store_rows));
+                    number, base_rows + frozen.keys,
+                    budget_.FilterBits(store_rows, context_.absent_share()));
   SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, steps.read);
   CopyRows(&rows, false, &writer, steps.written);
   std::shared_ptr<BaseFile> base = writer.Finish();

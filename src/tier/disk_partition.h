@@ -34,6 +34,12 @@ struct DiskContext {
   std::atomic<int64_t> index_bytes{0}, fence_bytes{0}, filter_bytes{0};
   std::atomic<int64_t> pages{0};  // of bases and logs in use
   std::atomic<int64_t> log_bytes_written{0};
+  std::atomic<int64_t> got{0}, found{0};  // keys asked for, and those there were
+
+  double absent_share() const {
+    const auto asked = static_cast<double>(std::max<int64_t>(got, 1));
+    return static_cast<double>(got - found) / asked;
+  }
 };
 
 // Pages to read for a batch, and what to look for on them.

@@ -97,8 +97,8 @@ size_t DiskStoreImpl::Get(std::span<const uint64_t> keys, std::byte* rows, uint8
     filtered_ += batch->requests.filtered;
     for (size_t i = 0; i < part.size(); ++i) total += part_found[i];
   }
-  got_ += static_cast<int64_t>(keys.size());
-  found_ += static_cast<int64_t>(total);
+  context_.got += static_cast<int64_t>(keys.size());
+  context_.found += static_cast<int64_t>(total);
   return total;
 }
 
@@ -252,8 +252,8 @@ DiskStats DiskStoreImpl::stats() const {
   const double base_rows = static_cast<double>(std::max<int64_t>(total.base_rows, 1));
   stats.log_share = static_cast<double>(total.log_keys) / base_rows;
   stats.filter_bits = 8 * static_cast<double>(stats.filter_bytes) / base_rows;
-  stats.got = got_;
-  stats.found = found_;
+  stats.got = context_.got;
+  stats.found = context_.found;
   stats.put = put_;
   stats.deleted = deleted_;
   stats.filtered = filtered_;

@@ -45,6 +45,8 @@ struct DiskOptions {
   IoEngine io = IoEngine::kAuto;
   size_t page_bytes = 0;   // 0: from row_bytes; else a power of two from 512 on
   size_t index_bytes = 0;  // for the index of the logs; 0: what memory_bytes leaves
+  int readers = 2;         // gets that run at the same time, at most; others wait
+  size_t batch_keys = 0;   // keys of a get or put that are looked up at once; 0: from memory_bytes
   Env* env = &PosixEnv();
 };
 

@@ -69,7 +69,7 @@ class DiskStoreImpl : public DiskStore {
   std::string failure_ GUARDED_BY(failure_mu_);  // why nothing can be written any more
   std::atomic<bool> failed_{false};              // failure_ is set
 
-  std::atomic<int64_t> got_{0}, found_{0}, put_{0}, deleted_{0}, filtered_{0};
+  std::atomic<int64_t> put_{0}, deleted_{0}, filtered_{0};
   std::optional<DiskMerger> merger_;  // absent in a read-only store; stops before all above
 };
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
-#include "tier/disk_store.h"
 #include "base/test_dir.h"
+#include "tier/disk_store.h"
 #include "tier/disk_testing.h"
 
 namespace terrace {

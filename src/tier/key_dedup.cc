@@ -49,9 +49,9 @@ uint32_t KeyDedup::Place(uint64_t key, uint64_t home, uint32_t next) {
 void KeyDedup::Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct,
                    Array<uint32_t>* numbers) {
   Start(keys.size());
-  numbers->resize(keys.size());
-  distinct->resize(keys.size());
-  uint64_t* const seen = distinct->data();
+  SetSize(numbers, keys.size());
+  SetSize(&seen_, keys.size());
+  uint64_t* const seen = seen_.data();
   uint32_t count = 0;
   uint64_t homes[kBlock];
   uint8_t late[kBlock];
@@ -84,7 +84,8 @@ void KeyDedup::Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct,
       count += out[i] == count;
     }
   }
-  distinct->resize(count);
+  SetSize(distinct, count);
+  std::copy_n(seen, count, distinct->data());
   next_mark_ = first_mark_ + count;
 }
 

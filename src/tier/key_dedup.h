@@ -21,7 +21,9 @@ class KeyDedup {
   // Writes the distinct keys, and the number of each key. Fewer than kMaxKeys.
   void Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct, Array<uint32_t>* numbers);
 
-  int64_t bytes() const { return static_cast<int64_t>(slots_.capacity() * sizeof(Slot)); }
+  int64_t bytes() const {
+    return static_cast<int64_t>(slots_.capacity() * sizeof(Slot) + seen_.capacity() * 8);
+  }
 
  private:
   // Open addressing. A slot is a mark, which is first_mark_ + the key's number, and the key. A slot
@@ -37,6 +39,7 @@ class KeyDedup {
   uint32_t Place(uint64_t key, uint64_t home, uint32_t next);
 
   Array<Slot> slots_;        // a power of two
+  Array<uint64_t> seen_;     // the distinct keys, with room for all
   int shift_ = 64;           // 64 - log2(slots)
   uint32_t first_mark_ = 1;  // of this batch
   uint32_t next_mark_;       // of the next one

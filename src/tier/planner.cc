@@ -46,7 +46,7 @@ bool NeedsScales(const PlanInput& input) {
 void FillScales(const PlanInput& input, Array<float>* scales) {
   scales->clear();
   if (!NeedsScales(input)) return;
-  scales->resize(input.keys.size());
+  SetSize(scales, input.keys.size());
   ForBags(input, [&](size_t bag, int slot) {
     const uint32_t begin = input.bag_offsets[bag];
     const uint32_t end = input.bag_offsets[bag + 1];
@@ -60,13 +60,14 @@ void FillScales(const PlanInput& input, Array<float>* scales) {
 void FillRows(const PlanInput& input, TablePlan* plan) {
   // Counts stand two places up, so that the sort's cursors end as the offsets.
   Array<uint32_t>& offsets = plan->row_offsets;
-  offsets.assign(plan->row_keys.size() + 2, 0);
+  SetSize(&offsets, plan->row_keys.size() + 2);
+  std::fill(offsets.begin(), offsets.end(), 0);
   for (uint32_t row : plan->rows) ++offsets[row + 2];
   for (size_t r = 2; r < offsets.size(); ++r) offsets[r] += offsets[r - 1];
 
   uint32_t* const cursors = offsets.data() + 1;
-  plan->row_bags.resize(plan->rows.size());
-  plan->row_scales.resize(plan->scales.size());
+  SetSize(&plan->row_bags, plan->rows.size());
+  SetSize(&plan->row_scales, plan->scales.size());
   const bool scaled = !plan->scales.empty();
   const size_t bags = input.bag_offsets.size() - 1;
   for (size_t bag = 0; bag < bags; ++bag)
@@ -107,13 +108,13 @@ void Planner::PlanTrain(const PlanInput& input, TablePlan* plan) {
 
 void PlaceRows(MemoryTier* tier, TablePlan* plan) {
   // Never at position 0: the default row gets no gradient.
-  plan->row_positions.resize(plan->row_keys.size());
+  SetSize(&plan->row_positions, plan->row_keys.size());
   tier->FindOrCreate(plan->row_keys, plan->row_positions);
   FillPositions(plan);
 }
 
 void FindRows(const MemoryTier& tier, TablePlan* plan) {
-  plan->row_positions.resize(plan->row_keys.size());
+  SetSize(&plan->row_positions, plan->row_keys.size());
   tier.Find(plan->row_keys, plan->row_positions);
   FillPositions(plan);
 }

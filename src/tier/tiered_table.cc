@@ -93,8 +93,9 @@ void TieredTable::SetPins(std::span<const uint32_t> positions, uint32_t stamp, b
 }
 
 void TieredTable::Touch(uint32_t stamp, bool training, TablePlan* plan) {
-  plan->row_positions.resize(plan->row_keys.size());
+  SetSize(&plan->row_positions, plan->row_keys.size());
   memory_.Find(plan->row_keys, plan->row_positions);
+  SetSize(&plan->missing, plan->row_keys.size());
   plan->missing.clear();
   found_.clear();
   for (size_t r = 0; r < plan->row_positions.size(); ++r) {

@@ -46,6 +46,10 @@ struct RowMove {
 };
 using RowMoves = Array<RowMove>;
 
+// Moves are carried out in chunks: small enough to take little memory, large enough for the disk to
+// have a long queue.
+inline constexpr int64_t kMostChunkRows = 32 << 10;
+
 // Rows on their way to the disk.
 struct WriteBack {
   int table = 0;

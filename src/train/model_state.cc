@@ -12,7 +12,7 @@
 namespace terrace {
 namespace {
 
-constexpr int64_t kPartitionMemory = 128 << 10;
+constexpr int64_t kPartitionMemory = 128 << 10;  // of the disk tier's
 
 }  // namespace
 
@@ -50,6 +50,8 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
     DiskOptions options;
     options.env = env;
     options.durability = Durability::kScratch;
+    options.readers = 1;
+    options.batch_keys = kMostChunkRows;
     options.row_bytes = TieredTable::DiskRowBytes(table->schema());
     options.memory_bytes = static_cast<size_t>(memory / count);
     options.partitions = static_cast<int>(config.disk.partitions);

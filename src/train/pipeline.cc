@@ -277,6 +277,7 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
   item->plans.resize(planners->size());
   if (item->kind == WorkItem::Kind::kEvalEnd) {
     for (TablePlan& plan : item->plans) plan.row_keys.clear();
+    GiveKeys(&item->batch);
     return;
   }
   for (size_t g = 0; g < planners->size(); ++g) {
@@ -310,7 +311,6 @@ int64_t Pipeline::scratch_bytes() const {
   int64_t bytes = 0;
   for (const auto& worker : dedup_workers_)
     for (const Planner& planner : worker->planners) bytes += planner.scratch_bytes();
-  if (planner_) bytes += planner_->bytes() * (config_.train.prefetch + 1);
   return bytes;
 }
 

@@ -74,7 +74,8 @@ class Pipeline {
   int64_t lookups() const { return lookups_; }             // distinct keys of training batches
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
-  int64_t scratch_bytes() const;  // of the dedup threads, and what moves between tiers
+  int64_t scratch_bytes() const;                           // of the dedup threads
+  int64_t move_bytes() const;                              // of rows between tiers
 
  private:
   using ItemQueue = BoundedQueue<std::unique_ptr<WorkItem>>;
@@ -153,6 +154,7 @@ class Pipeline {
   StageTime push_time_;
   int64_t writes_started_ = 0;  // of pull
   int64_t chunk_rows_ = 0;
+  int64_t chunk_bytes_ = 0;  // of all chunks
 
   // How far training and write-backs are, for who waits for them.
   Mutex progress_mu_;

@@ -10,11 +10,11 @@
 namespace terrace {
 namespace {
 
-// Rows are carried in chunks, small enough to be few in memory, large enough for long queues of
-// reads.
-constexpr int64_t kMostChunkRows = 32 << 10;
 constexpr int64_t kChunkShare = 256;  // of the budget
 constexpr int kWriteBacks = 3;
+// A move is on the list of the window that is planned, of one that waits and of one that is pulled;
+// that one is sorted, too.
+constexpr int64_t kMoveBytes = 4 * sizeof(RowMove) + 2 * sizeof(KeyItem);
 
 }  // namespace
 
@@ -27,6 +27,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   needs.prefetch = config_.train.prefetch;
   needs.window = config_.train.window;
   needs.guests = has_test_;
+  needs.move_bytes = kMoveBytes;
   needs.item_bytes = first.bytes();
   // In the queues before plan, and in the hands of read, dedup, plan and train.
   needs.fixed_items = 2 * config_.train.queue + dedup_threads_ + 3;
@@ -34,17 +35,18 @@ void Pipeline::StartTiers(const WorkItem& first) {
   for (size_t t = 0; t < state_.tables.size(); ++t) {
     const TableSchema& schema = state_.tables[t]->schema();
     needs.batch_rows.push_back(static_cast<int64_t>(first.plans[t].row_keys.size()));
+    needs.item_bytes += 8 * needs.batch_rows.back();  // positions and missing rows, still to come
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
   }
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
-  const int64_t chunk_bytes = chunk_rows_ * (disk_row + 32);
-  needs.fixed_bytes = needs_.fixed_bytes + 2 * train_reader_bytes_ +
-                      (kWriteBacks + 1) * chunk_bytes + scratch_bytes();
+  chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
+  needs.fixed_bytes = needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + scratch_bytes();
 
   TierSizes sizes;
   if (needs_.rows > 0) {
     sizes.window = std::max<int64_t>(config_.train.window, 1);
+    sizes.moves = needs_.rows;
     sizes.items = needs.fixed_items + (needs.prefetch + 3) * sizes.window;
     for (size_t t = 0; t < state_.tables.size(); ++t) {
       sizes.guests.push_back(needs_.rows / 4);
@@ -61,6 +63,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   }
   WindowLimits limits;
   limits.batches = window_ = sizes.window;
+  limits.moves = sizes.moves;
   limits.prefetch = needs.prefetch;
   limits.look_ahead = config_.tiers.memory.policy == PolicyKind::kNextUse;
   limits.budget = needs.budget;
@@ -92,6 +95,10 @@ void Pipeline::KeepQueueBytes(int64_t item_bytes) {
   if (window == planner_->batches()) return;
   planner_->set_batches(window);
   max_items_ = tier_needs_.fixed_items + windows * window;
+}
+
+int64_t Pipeline::move_bytes() const {
+  return planner_ ? chunk_bytes_ + planner_->most_moves() * kMoveBytes : 0;
 }
 
 bool Pipeline::WaitForDone(uint32_t stamp) {

@@ -13,6 +13,7 @@ namespace {
 // Larger windows read more rows with one IO, but their batches take memory from rows.
 constexpr int64_t kQueueShare = 8;
 constexpr int64_t kMostWindow = 64;
+constexpr int64_t kMoveShare = 16;
 // Rounding to pages, the heap's own memory.
 constexpr int64_t kSlackShare = 64;
 
@@ -30,11 +31,16 @@ TierSizes DivideBudget(const TierNeeds& needs) {
                                   : std::clamp<int64_t>((queue_items - needs.fixed_items) / windows,
                                                         1, kMostWindow);
   int64_t least = 0;
-  for (size_t t = 0; t < needs.batch_rows.size(); ++t)
+  int64_t batch_rows = 0;
+  for (size_t t = 0; t < needs.batch_rows.size(); ++t) {
     least += needs.batch_rows[t] * needs.row_bytes[t];
+    batch_rows += needs.batch_rows[t];
+  }
+  // The batch that reaches the limit may go beyond it with all its rows.
+  sizes.moves = needs.budget / kMoveShare / needs.move_bytes;
+  const int64_t fixed = needs.fixed_bytes + (sizes.moves + batch_rows) * needs.move_bytes;
   const auto rows_bytes = [&](int64_t window) {
-    return needs.budget - needs.budget / kSlackShare - needs.fixed_bytes -
-           items(window) * needs.item_bytes;
+    return needs.budget - needs.budget / kSlackShare - fixed - items(window) * needs.item_bytes;
   };
   while (sizes.window > 1 && rows_bytes(sizes.window) < 4 * least) --sizes.window;
   sizes.items = items(sizes.window);
@@ -46,7 +52,7 @@ TierSizes DivideBudget(const TierNeeds& needs) {
         fmt::format("tiers.memory.budget is {}: the process, readers, net and disk tier take {}, "
                     "{} batches on their way {}, the rows of one batch {}; raise it to {} or lower "
                     "train.batch",
-                    Size(needs.budget), Size(needs.fixed_bytes), sizes.items,
+                    Size(needs.budget), Size(fixed), sizes.items,
                     Size(sizes.items * needs.item_bytes), Size(least), Size(needed)));
   }
   // Half is divided evenly, so that no table can starve another; rows fill the rest as they come.

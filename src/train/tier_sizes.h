@@ -15,6 +15,7 @@ struct TierNeeds {
   int64_t fixed_items = 0;  // batches outside of windows: in readers' queues and hands
   int64_t window = 0;       // batches a window; 0: as fits
   int64_t prefetch = 1;
+  int64_t move_bytes = 0;           // of a row that moves, in all the lists it is on
   bool guests = false;              // there are evaluations
   std::vector<int64_t> batch_rows;  // by table: of one batch
   std::vector<int64_t> row_bytes;   // by table: of one row in memory
@@ -23,6 +24,7 @@ struct TierNeeds {
 struct TierSizes {
   int64_t window = 0;             // batches
   int64_t items = 0;              // batches that exist at once
+  int64_t moves = 0;              // rows that move for one window, about
   std::vector<int64_t> own_rows;  // by table: guaranteed, guests included
   std::vector<int64_t> guests;    // by table
   int64_t shared_bytes = 0;       // for rows of any table

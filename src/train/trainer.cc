@@ -285,7 +285,8 @@ class TrainStage {
     progress_.Clear();
     report_.reader_bytes = pipeline_->reader_bytes();
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
-    report_.scratch_bytes = step_->scratch_bytes() + pipeline_->scratch_bytes();
+    report_.scratch_bytes =
+        step_->scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->move_bytes();
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();

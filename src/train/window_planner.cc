@@ -17,6 +17,12 @@ namespace {
 constexpr int64_t kWindowShare = 4;
 constexpr int64_t kKnownShare = 2;
 
+int64_t Moves(const Window& window) {
+  size_t sum = 0;
+  for (const RowMoves& moves : window.moves) sum += moves.size();
+  return static_cast<int64_t>(sum);
+}
+
 }  // namespace
 
 WindowPlanner::WindowPlanner(std::vector<TieredTable*> tables, const WindowLimits& limits,
@@ -152,13 +158,10 @@ bool WindowPlanner::Next(Window* window) {
     last_stamp_ = StampOf(*known.item);
     window->items.push_back(std::move(known.item));
     known_.pop_front();
+    if (Moves(*window) >= limits_.moves) break;
   }
-  int64_t bytes = 0;
-  for (size_t t = 0; t < tables_.size(); ++t) {
-    tables_[t]->EndWindow(&window->moves[t]);
-    bytes += static_cast<int64_t>(window->moves[t].capacity() * sizeof(RowMove));
-  }
-  move_bytes_ = std::max(move_bytes_, bytes);
+  for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->EndWindow(&window->moves[t]);
+  most_moves_ = std::max(most_moves_, Moves(*window));
   in_flight_.push_back(last_stamp_);
   ++stats_.windows;
   stats_.batches += static_cast<int64_t>(window->items.size());

@@ -27,10 +27,11 @@ struct Window {
 };
 
 struct WindowLimits {
-  int64_t batches = 1;     // of a window
-  int64_t prefetch = 1;    // windows that may be pulled or wait while one is trained
-  bool look_ahead = true;  // pin what the window after the next one uses, too
-  int64_t budget = 0;      // of memory, for errors
+  int64_t batches = 1;      // of a window
+  int64_t moves = 1 << 30;  // of a window, about: it ends with the batch that reaches this
+  int64_t prefetch = 1;     // windows that may be pulled or wait while one is trained
+  bool look_ahead = true;   // pin what the window after the next one uses, too
+  int64_t budget = 0;       // of memory, for errors
 };
 
 struct WindowStats {
@@ -64,7 +65,7 @@ class WindowPlanner {
   int64_t batches() const { return limits_.batches; }
   void set_batches(int64_t batches) { limits_.batches = batches; }
   const WindowStats& stats() const { return stats_; }
-  int64_t bytes() const { return move_bytes_; }  // of the largest window's moves
+  int64_t most_moves() const { return most_moves_; }  // of one window
 
  private:
   struct Known {
@@ -89,7 +90,7 @@ class WindowPlanner {
   std::deque<uint32_t> in_flight_;   // last stamp of each window not known to be trained
   uint32_t last_stamp_ = 0;          // of the last window
   WindowStats stats_;
-  int64_t move_bytes_ = 0;
+  int64_t most_moves_ = 0;
 };
 
 }  // namespace terrace
