@@ -18,6 +18,12 @@ constexpr size_t kRoom = 2;
 
 }  // namespace
 
+int64_t KeyDedup::BytesFor(size_t keys, size_t distinct) {
+  // The last block is taken for all new.
+  return static_cast<int64_t>(std::bit_ceil((distinct + kBlock) * kRoom) * sizeof(Slot) +
+                              (keys + keys / 16) * sizeof(uint64_t));
+}
+
 void KeyDedup::Start(size_t keys) {
   TERRACE_CHECK(keys < kMaxKeys);
   first_mark_ = next_mark_;

@@ -21,6 +21,8 @@ class KeyDedup {
   // Writes the distinct keys, and the number of each key. Fewer than kMaxKeys.
   void Run(std::span<const uint64_t> keys, Array<uint64_t>* distinct, Array<uint32_t>* numbers);
 
+  // What a batch with so many keys, so many of them distinct, needs; and what is held.
+  static int64_t BytesFor(size_t keys, size_t distinct);
   int64_t bytes() const {
     return static_cast<int64_t>(slots_.capacity() * sizeof(Slot) + seen_.capacity() * 8);
   }

@@ -27,6 +27,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   needs.prefetch = config_.train.prefetch;
   needs.window = config_.train.window;
   needs.guests = has_test_;
+  needs.look_ahead = config_.tiers.memory.policy == PolicyKind::kNextUse;
   needs.move_bytes = kMoveBytes;
   needs.item_bytes = first.bytes();
   // In the queues before plan, and in the hands of read, dedup, plan and train.
@@ -36,6 +37,8 @@ void Pipeline::StartTiers(const WorkItem& first) {
     const TableSchema& schema = state_.tables[t]->schema();
     needs.batch_rows.push_back(static_cast<int64_t>(first.plans[t].row_keys.size()));
     needs.item_bytes += 8 * needs.batch_rows.back();  // positions and missing rows, still to come
+    needs.fixed_bytes += dedup_threads_ * KeyDedup::BytesFor(first.plans[t].rows.size(),
+                                                             first.plans[t].row_keys.size());
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
   }
@@ -47,7 +50,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   if (needs_.rows > 0) {
     sizes.window = std::max<int64_t>(config_.train.window, 1);
     sizes.moves = needs_.rows;
-    sizes.items = needs.fixed_items + (needs.prefetch + 3) * sizes.window;
+    sizes.items = needs.fixed_items + needs.windows() * sizes.window;
     for (size_t t = 0; t < state_.tables.size(); ++t) {
       sizes.guests.push_back(needs_.rows / 4);
       sizes.own_rows.push_back(needs_.rows + needs_.rows / 4);
@@ -65,7 +68,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   limits.batches = window_ = sizes.window;
   limits.moves = sizes.moves;
   limits.prefetch = needs.prefetch;
-  limits.look_ahead = config_.tiers.memory.policy == PolicyKind::kNextUse;
+  limits.look_ahead = needs.look_ahead;
   limits.budget = needs.budget;
   WindowPlanner::Progress progress;
   progress.done = [this] {
@@ -88,13 +91,12 @@ void Pipeline::StartTiers(const WorkItem& first) {
 void Pipeline::KeepQueueBytes(int64_t item_bytes) {
   if (item_bytes <= item_bytes_) return;
   item_bytes_ = item_bytes;
-  const int64_t windows = tier_needs_.prefetch + 3;
   const int64_t items = queue_bytes_ / item_bytes_;
-  const int64_t window =
-      std::clamp<int64_t>((items - tier_needs_.fixed_items) / windows, 1, planner_->batches());
+  const int64_t window = std::clamp<int64_t>(
+      (items - tier_needs_.fixed_items) / tier_needs_.windows(), 1, planner_->batches());
   if (window == planner_->batches()) return;
   planner_->set_batches(window);
-  max_items_ = tier_needs_.fixed_items + windows * window;
+  max_items_ = tier_needs_.fixed_items + tier_needs_.windows() * window;
 }
 
 int64_t Pipeline::move_bytes() const {

@@ -11,7 +11,7 @@ namespace terrace {
 namespace {
 
 // Larger windows read more rows with one IO, but their batches take memory from rows.
-constexpr int64_t kQueueShare = 8;
+constexpr int64_t kQueueShare = 4;
 constexpr int64_t kMostWindow = 64;
 constexpr int64_t kMoveShare = 16;
 // Rounding to pages, the heap's own memory.
@@ -23,13 +23,12 @@ std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes));
 
 TierSizes DivideBudget(const TierNeeds& needs) {
   TierSizes sizes;
-  // The windows: known, next, pulled ahead, in training.
-  const int64_t windows = needs.prefetch + 3;
-  const auto items = [&](int64_t window) { return needs.fixed_items + windows * window; };
+  const auto items = [&](int64_t window) { return needs.fixed_items + needs.windows() * window; };
   const int64_t queue_items = needs.budget / kQueueShare / std::max<int64_t>(needs.item_bytes, 1);
-  sizes.window = needs.window > 0 ? needs.window
-                                  : std::clamp<int64_t>((queue_items - needs.fixed_items) / windows,
-                                                        1, kMostWindow);
+  sizes.window = needs.window > 0
+                     ? needs.window
+                     : std::clamp<int64_t>((queue_items - needs.fixed_items) / needs.windows(), 1,
+                                           kMostWindow);
   int64_t least = 0;
   int64_t batch_rows = 0;
   for (size_t t = 0; t < needs.batch_rows.size(); ++t) {

@@ -15,10 +15,14 @@ struct TierNeeds {
   int64_t fixed_items = 0;  // batches outside of windows: in readers' queues and hands
   int64_t window = 0;       // batches a window; 0: as fits
   int64_t prefetch = 1;
+  bool look_ahead = true;           // one more window is known
   int64_t move_bytes = 0;           // of a row that moves, in all the lists it is on
   bool guests = false;              // there are evaluations
   std::vector<int64_t> batch_rows;  // by table: of one batch
   std::vector<int64_t> row_bytes;   // by table: of one row in memory
+
+  // That hold batches at once: next ones, those pulled ahead, the one in training.
+  int64_t windows() const { return prefetch + (look_ahead ? 3 : 2); }
 };
 
 struct TierSizes {
