@@ -177,6 +177,8 @@ void Pipeline::TakeKeys(Batch* batch) {
 
 bool Pipeline::Emit(std::unique_ptr<WorkItem> item) {
   item->number = items_read_++;
+  read_bytes_ += BatchBytes(item->batch);
+  for (const KeyGroup& group : item->batch.groups) keys_ += static_cast<int64_t>(group.keys.size());
   ScopedSeconds wait(&read_time_.wait_output);
   return read_queue_.Push(std::move(item));
 }

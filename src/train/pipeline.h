@@ -71,6 +71,9 @@ class Pipeline {
   int64_t window() const { return window_; }  // batches of one, at most; 0 without a disk tier
   int64_t skipped_rows() const { return skipped_rows_; }
   int64_t reader_bytes() const { return train_reader_bytes_ + test_reader_bytes_; }
+  int64_t read_bytes() const { return read_bytes_; }       // of the batches
+  int64_t push_bytes() const { return push_bytes_; }       // of the rows that left
+  int64_t keys() const { return keys_; }                   // of all batches
   int64_t lookups() const { return lookups_; }             // distinct keys of training batches
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
@@ -138,6 +141,7 @@ class Pipeline {
   int64_t skipped_rows_ = 0;
   std::atomic<int64_t> train_reader_bytes_{0};  // at most
   std::atomic<int64_t> test_reader_bytes_{0};
+  int64_t read_bytes_ = 0, keys_ = 0;
   std::unique_ptr<WorkItem> spare_item_;  // taken for a batch that did not come
   // Of the plan thread, then readable after the end.
   StageTime plan_time_;
@@ -152,6 +156,7 @@ class Pipeline {
   // Of the pull and push threads, then readable after the end.
   StageTime pull_time_;
   StageTime push_time_;
+  int64_t push_bytes_ = 0;
   int64_t writes_started_ = 0;  // of pull
   int64_t chunk_rows_ = 0;
   int64_t chunk_bytes_ = 0;  // of all chunks

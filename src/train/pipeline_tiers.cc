@@ -42,6 +42,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
   }
+  needs.item_bytes += needs.item_bytes / 8;  // others are larger
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
   needs.fixed_bytes = needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + scratch_bytes();
@@ -202,6 +203,7 @@ void Pipeline::PushLoop() {
     {
       ScopedSeconds busy(&push_time_.busy);
       state_.tiered[static_cast<size_t>((*rows)->table)]->Write(**rows);
+      push_bytes_ += static_cast<int64_t>((*rows)->rows.size() + 8 * (*rows)->keys.size());
       if (config_.tiers.disk.budget > 0) CheckDisk();
     }
     {

@@ -145,7 +145,8 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
   for (const StageReport& stage : report.stages)
     json["stages"][stage.name] = {{"busy", stage.time.busy},
                                   {"wait_input", stage.time.wait_input},
-                                  {"wait_output", stage.time.wait_output}};
+                                  {"wait_output", stage.time.wait_output},
+                                  {"bytes", stage.bytes}};
   json["bottleneck"] = report.bottleneck;
   json["advice"] = report.advice;
   json["rows"] = report.rows;
@@ -211,10 +212,11 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
   result.AddRow({"model digest", report.model_digest});
   out += result.Render() + "\n";
 
-  TextTable stages({"stage", "busy", "waits for input", "waits for room", ""});
+  TextTable stages({"stage", "busy", "waits for input", "waits for room", "moved", ""});
   for (const StageReport& stage : report.stages)
     stages.AddRow({stage.name, ShortSeconds(stage.time.busy), ShortSeconds(stage.time.wait_input),
                    ShortSeconds(stage.time.wait_output),
+                   ShortBytes(static_cast<double>(stage.bytes)),
                    stage.name == report.bottleneck ? "<- bottleneck" : ""});
   out += stages.Render();
   if (!report.advice.empty())

@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kQueueShare = 4;
 constexpr int64_t kMostWindow = 64;
 constexpr int64_t kMoveShare = 16;
+constexpr int64_t kOwnBatches = 4;
 // Rounding to pages, the heap's own memory.
 constexpr int64_t kSlackShare = 64;
 
@@ -54,15 +55,16 @@ TierSizes DivideBudget(const TierNeeds& needs) {
                     Size(needs.budget), Size(fixed), sizes.items,
                     Size(sizes.items * needs.item_bytes), Size(least), Size(needed)));
   }
-  // Half is divided evenly, so that no table can starve another; rows fill the rest as they come.
+  // Tables take room as their rows come, so each gets what it uses; but what some batches need is
+  // kept for every one of them.
   sizes.shared_bytes = rows;
+  const auto tables = static_cast<int64_t>(needs.row_bytes.size());
   for (size_t t = 0; t < needs.row_bytes.size(); ++t) {
-    const auto tables = static_cast<int64_t>(needs.row_bytes.size());
-    int64_t own = rows / 2 / tables / needs.row_bytes[t];
-    if (tables == 1) own = rows / needs.row_bytes[t];
+    const int64_t even = rows / tables / needs.row_bytes[t];
+    const int64_t own = std::min(even, kOwnBatches * needs.batch_rows[t]);
     sizes.own_rows.push_back(own);
     sizes.shared_bytes -= own * needs.row_bytes[t];
-    sizes.guests.push_back(needs.guests ? std::min(own / 8, 2 * needs.batch_rows[t]) : 0);
+    sizes.guests.push_back(needs.guests ? std::min(own / 4, 2 * needs.batch_rows[t]) : 0);
   }
   return sizes;
 }

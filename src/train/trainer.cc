@@ -261,14 +261,6 @@ class TrainStage {
     report_.train_loss = running_.loss();
     report_.train_auc = running_.auc();
     report_.skipped_rows = pipeline_->skipped_rows();
-    report_.stages = {{"read", pipeline_->read_time()},
-                      {"dedup", pipeline_->dedup_time()},
-                      {"plan", pipeline_->plan_time()},
-                      {"train", time_}};
-    if (!state_->tiered.empty()) {
-      report_.stages.insert(report_.stages.begin() + 3, {"pull", pipeline_->pull_time()});
-      report_.stages.push_back({"push", pipeline_->push_time()});
-    }
     report_.rows = state_->rows();
     report_.rows_created = report_.rows;
     report_.row_lookups = pipeline_->lookups();
@@ -278,6 +270,7 @@ class TrainStage {
       report_.index_bytes += table->index_bytes();
     }
     if (!state_->tiered.empty()) ReportTiers();
+    ReportStages();
     NameBottleneck();
     if (options_.show_progress && !state_->tiered.empty())
       progress_.Show("reading every row for the model's digest");
@@ -290,6 +283,22 @@ class TrainStage {
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();
+  }
+
+  void ReportStages() {
+    int64_t row_bytes = 0;  // of the widest table
+    for (const auto& table : state_->tables)
+      row_bytes = std::max(row_bytes, table->schema().layout.payload_bytes());
+    const int64_t trained = 2 * report_.row_lookups * row_bytes;  // read and written, at most
+    report_.stages = {{"read", pipeline_->read_time(), pipeline_->read_bytes()},
+                      {"dedup", pipeline_->dedup_time(), 8 * pipeline_->keys()},
+                      {"plan", pipeline_->plan_time(), 8 * report_.row_lookups},
+                      {"train", time_, trained}};
+    if (state_->tiered.empty()) return;
+    const DiskStats& disk = report_.tiers.disk;
+    const int64_t pulled = disk.pages_read * static_cast<int64_t>(disk.page_bytes);
+    report_.stages.insert(report_.stages.begin() + 3, {"pull", pipeline_->pull_time(), pulled});
+    report_.stages.push_back({"push", pipeline_->push_time(), pipeline_->push_bytes()});
   }
 
   void ReportTiers() {

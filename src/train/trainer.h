@@ -27,6 +27,7 @@ struct Evaluation {
 struct StageReport {
   std::string name;
   StageTime time;
+  int64_t bytes = 0;  // batches, keys, rows or pages that went through it
 };
 
 // What happened between the tiers; only with a disk tier.
