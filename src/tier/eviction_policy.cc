@@ -69,20 +69,15 @@ class HandPolicy : public EvictionPolicy {
     int64_t of_last = n;
     for (; last < kRanks && counts[last] < of_last; ++last) of_last -= counts[last];
     if (last == kRanks) of_last = 0;  // fewer than n may leave
-    // Who leaves is hard to foresee: each row is written, and stays written if it leaves.
-    const size_t before = victims->size();
-    victims->resize(before + static_cast<size_t>(std::min(n, rows_)) + 1);
-    uint32_t* next = victims->data() + before;
     stretch.ForEach(rows_, [&](int64_t p) {
-      const Value value = values_[p];
       const uint32_t rank = RankOf(p, pins, done);
-      const bool leaves = (rank < last) | ((rank == last) & (of_last > 0));
-      of_last -= rank == last ? 1 : 0;
-      *next = static_cast<uint32_t>(p);
-      next += leaves ? 1 : 0;
-      values_[p] = (value == 0) | leaves ? Value{0} : self().Passed(value);
+      if (rank < last || (rank == last && of_last-- > 0)) {
+        victims->push_back(static_cast<uint32_t>(p));
+        values_[p] = 0;
+      } else if (values_[p] != 0) {
+        values_[p] = self().Passed(values_[p]);
+      }
     });
-    victims->resize(static_cast<size_t>(next - victims->data()));
     hand_ = stretch.End(rows_);
   }
 
@@ -111,7 +106,7 @@ class HandPolicy : public EvictionPolicy {
   uint32_t RankOf(int64_t p, std::span<const uint32_t> pins, uint32_t done) {
     const Value value = values_[p];
     const uint32_t rank = self().Rank(value);  // of any value, so that there is no branch
-    return (value != 0) & (pins[p] <= done) ? rank : kStays;
+    return value != 0 && pins[p] <= done ? rank : kStays;
   }
 
   // Counts from the hand on, until so many rows that may leave were seen, or the whole tier.
