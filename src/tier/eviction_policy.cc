@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "tier/row_arena.h"
 
 namespace terrace {
 namespace {
@@ -42,7 +43,7 @@ template <typename P, typename Value>
 class HandPolicy : public EvictionPolicy {
  public:
   void Resize(int64_t rows) override {
-    if (rows > rows_) values_.resize(static_cast<size_t>(rows) + 1, Value{0});
+    arena_.Grow((rows + 1) * int64_t{sizeof(Value)});
     rows_ = std::max(rows, rows_);
   }
 
@@ -81,9 +82,7 @@ class HandPolicy : public EvictionPolicy {
     hand_ = stretch.End(rows_);
   }
 
-  int64_t bytes() const override {
-    return static_cast<int64_t>(values_.capacity() * sizeof(Value));
-  }
+  int64_t bytes() const override { return arena_.size(); }
 
  protected:
   uint32_t now() const { return now_; }
@@ -123,7 +122,8 @@ class HandPolicy : public EvictionPolicy {
     return seen;
   }
 
-  Array<Value> values_;  // by position; the first is not used
+  RowArena arena_{"eviction policy", int64_t{sizeof(Value)} << 32};
+  Value* const values_ = reinterpret_cast<Value*>(arena_.data());  // by position; 0 is not used
   int64_t rows_ = 0;
   int64_t hand_ = 1;
   uint32_t now_ = 0;  // the last batch

@@ -131,8 +131,11 @@ TEST_P(EveryPolicy, RowsInUseOutliveRowsOfOneUse) {
 }
 
 TEST_P(EveryPolicy, TakesFewBytesARow) {
-  Tier tier(GetParam(), 100'000);
-  EXPECT_LE(tier.policy->bytes(), (GetParam() == kDefaultPolicy ? 1 : 4) * 100'001);
+  constexpr int64_t kRows = 10'000'000, kHugePage = 2 << 20;
+  Tier tier(GetParam(), 100);
+  for (int64_t rows = 100; rows < kRows; rows += rows / 3) tier.policy->Resize(rows);
+  tier.policy->Resize(kRows);
+  EXPECT_LE(tier.policy->bytes(), (GetParam() == kDefaultPolicy ? 1 : 4) * kRows + kHugePage);
 }
 
 TEST(LruPolicy, TheOldestLeave) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -37,15 +38,18 @@ void Pipeline::StartTiers(const WorkItem& first) {
     const TableSchema& schema = state_.tables[t]->schema();
     needs.batch_rows.push_back(static_cast<int64_t>(first.plans[t].row_keys.size()));
     needs.item_bytes += 8 * needs.batch_rows.back();  // positions and missing rows, still to come
-    needs.fixed_bytes += dedup_threads_ * KeyDedup::BytesFor(first.plans[t].rows.size(),
-                                                             first.plans[t].row_keys.size());
+    // Dedup's tables, and the keys of batches before it.
+    const size_t keys = first.plans[t].rows.size();
+    needs.fixed_bytes +=
+        dedup_threads_ * KeyDedup::BytesFor(keys, first.plans[t].row_keys.size()) +
+        (config_.train.queue + dedup_threads_ + 1) * static_cast<int64_t>(8 * std::bit_ceil(keys));
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
   }
   needs.item_bytes += needs.item_bytes / 8;  // others are larger
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
-  needs.fixed_bytes = needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + scratch_bytes();
+  needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_;
 
   TierSizes sizes;
   if (needs_.rows > 0) {
