@@ -109,6 +109,7 @@ class TieredTable {
 
   int64_t handed_rows() const { return handed_; }  // positions in use, guests and free ones too
   int64_t most_rows() const;                       // as things are
+  bool grows() const { return most_rows() > handed_ - guest_rows_; }
 
   // --- pull ---
   // Puts moves in the order of the disk.

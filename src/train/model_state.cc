@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "tier/digest.h"
@@ -13,6 +15,18 @@ namespace terrace {
 namespace {
 
 constexpr int64_t kPartitionMemory = 128 << 10;  // of the disk tier's
+
+// A table's rows are in a directory of its name.
+void CheckDirectoryName(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-';
+  });
+  if (plain && !name.empty()) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("[tables.\"{}\"]: with a disk tier a table's name is a directory's; use "
+                          "letters, digits, _ and -",
+                          name));
+}
 
 }  // namespace
 
@@ -47,6 +61,7 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
   const auto count = static_cast<int64_t>(tables.size());
   const int64_t memory = DiskTierMemory(config);
   for (const auto& table : tables) {
+    CheckDirectoryName(table->schema().name);
     DiskOptions options;
     options.env = env;
     options.durability = Durability::kScratch;

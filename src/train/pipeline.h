@@ -104,6 +104,7 @@ class Pipeline {
   void WindowLoop();
   void StartTiers(const WorkItem& first);
   void KeepQueueBytes(int64_t item_bytes);
+  void UseSpareMemory();
   bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
   void PullLoop();
   bool PullWindow(Window* window);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "train/pipeline.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t kChunkShare = 256;  // of the budget
 constexpr int kWriteBacks = 3;
+constexpr int64_t kWindowsBetweenLooks = 16;
+constexpr int64_t kSpareShare = 32;
 // A move is on the list of the window that is planned, of one that waits and of one that is pulled;
 // that one is sorted, too.
 constexpr int64_t kMoveBytes = 4 * sizeof(RowMove) + 2 * sizeof(KeyItem);
@@ -104,6 +107,23 @@ void Pipeline::KeepQueueBytes(int64_t item_bytes) {
   max_items_ = tier_needs_.fixed_items + tier_needs_.windows() * window;
 }
 
+// What was set aside and turned out not to be needed goes to rows, half of it at a time: what the
+// process really uses decides.
+void Pipeline::UseSpareMemory() {
+  if (needs_.rows > 0 || planner_->stats().windows % kWindowsBetweenLooks != 0) return;
+  int64_t disk_bytes = 0;
+  for (const auto& table : state_.tiered) {
+    if (table->grows()) return;  // nothing is spare yet
+    disk_bytes += table->disk().stats().memory_bytes();
+  }
+  const int64_t promised = std::max<int64_t>(0, DiskTierMemory(config_.tiers) - disk_bytes) +
+                           std::max<int64_t>(0, max_items_ - items_made_) * item_bytes_ +
+                           queue_bytes_ / kSpareShare;
+  const int64_t spare =
+      tier_needs_.budget - tier_needs_.budget / kSpareShare - RssBytes() - promised;
+  if (spare > tier_needs_.budget / kSpareShare) room_.bytes += spare / 2;
+}
+
 int64_t Pipeline::move_bytes() const {
   return planner_ ? chunk_bytes_ + planner_->most_moves() * kMoveBytes : 0;
 }
@@ -134,6 +154,7 @@ void Pipeline::WindowLoop() {
     if (!planner_->Next(&window)) return;
     for (const auto& item : window.items) KeepQueueBytes(item->bytes());
     if (!window_queue_.Push(std::move(window))) return;
+    UseSpareMemory();
   }
   plan_time_.busy = NowSeconds() - start - plan_time_.wait_input - plan_time_.wait_output;
 }
