@@ -56,8 +56,10 @@ void FillScales(const PlanInput& input, Array<float>* scales) {
   });
 }
 
-// The inverse index by counting sort: row r's occurrences, in example order.
-void FillRows(const PlanInput& input, TablePlan* plan) {
+}  // namespace
+
+// By counting sort.
+void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan) {
   // Counts stand two places up, so that the sort's cursors end as the offsets.
   Array<uint32_t>& offsets = plan->row_offsets;
   SetSize(&offsets, plan->row_keys.size() + 2);
@@ -69,17 +71,15 @@ void FillRows(const PlanInput& input, TablePlan* plan) {
   SetSize(&plan->row_bags, plan->rows.size());
   SetSize(&plan->row_scales, plan->scales.size());
   const bool scaled = !plan->scales.empty();
-  const size_t bags = input.bag_offsets.size() - 1;
+  const size_t bags = bag_offsets.size() - 1;
   for (size_t bag = 0; bag < bags; ++bag)
-    for (uint32_t o = input.bag_offsets[bag]; o < input.bag_offsets[bag + 1]; ++o) {
+    for (uint32_t o = bag_offsets[bag]; o < bag_offsets[bag + 1]; ++o) {
       const uint32_t place = cursors[plan->rows[o]]++;
       plan->row_bags[place] = static_cast<uint32_t>(bag);
       if (scaled) plan->row_scales[place] = plan->scales[o];
     }
   offsets.pop_back();
 }
-
-}  // namespace
 
 void FillPositions(TablePlan* plan) {
   plan->positions.swap(plan->rows);
@@ -94,7 +94,7 @@ int64_t TablePlan::bytes() const {
                                    missing.capacity()));
 }
 
-void Planner::PlanEval(const PlanInput& input, TablePlan* plan) {
+void Planner::PlanKeys(const PlanInput& input, TablePlan* plan) {
   CheckInput(input);
   if (plan->rows.capacity() < plan->positions.capacity()) plan->rows.swap(plan->positions);
   dedup_.Run(input.keys, &plan->row_keys, &plan->rows);
@@ -102,8 +102,8 @@ void Planner::PlanEval(const PlanInput& input, TablePlan* plan) {
 }
 
 void Planner::PlanTrain(const PlanInput& input, TablePlan* plan) {
-  PlanEval(input, plan);
-  FillRows(input, plan);
+  PlanKeys(input, plan);
+  LinkRows(input.bag_offsets, plan);
 }
 
 void PlaceRows(MemoryTier* tier, TablePlan* plan) {

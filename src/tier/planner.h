@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tier/key_dedup.h"
 #include "tier/memory_tier.h"
@@ -13,16 +14,19 @@ namespace terrace {
 // The first step. Belongs to one thread; scratch memory is kept from batch to batch.
 class Planner {
  public:
-  // With the inverse index.
+  // The distinct keys, the row of each occurrence, scales.
+  void PlanKeys(const PlanInput& input, TablePlan* plan);
+  // With LinkRows.
   void PlanTrain(const PlanInput& input, TablePlan* plan);
-  // Without.
-  void PlanEval(const PlanInput& input, TablePlan* plan);
 
   int64_t scratch_bytes() const { return dedup_.bytes(); }
 
  private:
   KeyDedup dedup_;
 };
+
+// The inverse index: row r's occurrences, in example order. Before FillPositions.
+void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan);
 
 // The second step. Keys that were not seen before get rows.
 void PlaceRows(MemoryTier* tier, TablePlan* plan);

@@ -129,7 +129,7 @@ TEST(Planner, EvalPlansPointToRowsOrTheDefaultRowAndCreateNothing) {
     for (int64_t p = 1; p <= rows; ++p)
       model[tier.key(static_cast<uint32_t>(p))] = static_cast<uint32_t>(p);
     const TestBatch batch = RandomBatch(100);
-    planner.PlanEval(batch.input(), &plan);
+    planner.PlanKeys(batch.input(), &plan);
     FindRows(tier, &plan);
     RC_ASSERT(tier.rows() == rows);
     RC_ASSERT(plan.positions.size() == batch.keys.size());

@@ -29,10 +29,11 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
       max_items_(3 * config.train.queue + dedup_threads + 3),
       read_queue_(config.train.queue),
       dedup_queue_(config.train.queue),
-      plan_queue_(state->tiered.empty() ? config.train.queue : kNoLimit),
+      plan_queue_(config.train.queue),
       free_items_(kNoLimit),
       verdicts_(1),
       window_queue_(kNoLimit),
+      pulled_queue_(kNoLimit),
       write_queue_(kNoLimit),
       free_writes_(kNoLimit),
       dedup_running_(dedup_threads) {
@@ -69,9 +70,11 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
   pull_thread_ = start(
       "pull", [this] { PullLoop(); },
       [this] {
-        plan_queue_.Close();
+        pulled_queue_.Close();
         write_queue_.Close();
       });
+  link_thread_ = start(
+      "link", [this] { LinkLoop(); }, [this] { plan_queue_.Close(); });
   push_thread_ = start(
       "push", [this] { PushLoop(); }, [] {});
 }
@@ -88,6 +91,7 @@ void Pipeline::CancelAll() {
   free_items_.Cancel();
   verdicts_.Cancel();
   window_queue_.Cancel();
+  pulled_queue_.Cancel();
   write_queue_.Cancel();
   free_writes_.Cancel();
   MutexLock lock(&progress_mu_);
@@ -108,6 +112,7 @@ void Pipeline::Join() {
   for (const auto& worker : dedup_workers_) worker->thread = {};
   plan_thread_ = {};
   pull_thread_ = {};
+  link_thread_ = {};
   push_thread_ = {};
 }
 
@@ -126,6 +131,7 @@ void Pipeline::Recycle(std::unique_ptr<WorkItem> item) {
     done_ = WindowPlanner::StampOf(*item);
     progressed_.NotifyAll();
   }
+  if (!state_.tiered.empty()) GiveLinks(item.get());
   if (items_made_ > max_items_) {
     --items_made_;
     return;
@@ -290,10 +296,11 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
     input.values = group.values;
     input.slots = group.slots;
     input.mean_slots = state_.mean_slots[g];
-    if (item->kind == WorkItem::Kind::kTrain)
+    // With tiers many batches wait for their rows: what only training needs is made after that.
+    if (item->kind == WorkItem::Kind::kTrain && state_.tiered.empty())
       (*planners)[g].PlanTrain(input, &item->plans[g]);
     else
-      (*planners)[g].PlanEval(input, &item->plans[g]);
+      (*planners)[g].PlanKeys(input, &item->plans[g]);
   }
   GiveKeys(&item->batch);
 }

@@ -1,7 +1,8 @@
 // The stages around training: `read` makes batches, `dedup` finds the distinct keys of each and who
-// uses them, `plan` finds their rows; with a disk tier `pull` brings those that are not in memory
-// and `push` writes those that leave it. One thread each, but for dedup, whose threads take
-// different batches; bounded queues between them; the caller is the `train` stage.
+// uses them, `plan` finds their rows; with a disk tier `pull` brings those that are not in memory,
+// `link` finds who uses each and `push` writes those that leave memory. One thread each, but for
+// dedup, whose threads take different batches; bounded queues between them; the caller is the
+// `train` stage.
 //
 // Evaluation batches travel the same way, in stream order: a test key is looked up exactly between
 // the training batches before and after it, so results do not depend on how far ahead the stages
@@ -66,6 +67,7 @@ class Pipeline {
   StageTime dedup_time() const;  // mean of its threads
   const StageTime& plan_time() const { return plan_time_; }
   const StageTime& pull_time() const { return pull_time_; }
+  const StageTime& link_time() const { return link_time_; }
   const StageTime& push_time() const { return push_time_; }
   WindowStats window_stats() const { return planner_ ? planner_->stats() : WindowStats{}; }
   int64_t window() const { return window_; }  // batches of one, at most; 0 without a disk tier
@@ -78,7 +80,7 @@ class Pipeline {
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
   int64_t scratch_bytes() const;                           // of the dedup threads
-  int64_t move_bytes() const;                              // of rows between tiers
+  int64_t tier_bytes() const;  // of moves, chunks and inverse indexes, with a disk tier
 
  private:
   using ItemQueue = BoundedQueue<std::unique_ptr<WorkItem>>;
@@ -109,6 +111,10 @@ class Pipeline {
   void PullLoop();
   bool PullWindow(Window* window);
   bool WaitForWrites() EXCLUDES(progress_mu_);
+  void LinkLoop();
+  int64_t LinkedItems() const;
+  void GiveLinks(WorkItem* item) EXCLUDES(mu_);
+  void TakeLinks(WorkItem* item) EXCLUDES(mu_);
   void PushLoop();
   void CheckDisk();
   void Join();
@@ -132,6 +138,7 @@ class Pipeline {
   ItemQueue free_items_;
   BoundedQueue<bool> verdicts_;
   BoundedQueue<Window> window_queue_;
+  ItemQueue pulled_queue_;
   BoundedQueue<std::unique_ptr<WriteBack>> write_queue_;
   BoundedQueue<std::unique_ptr<WriteBack>> free_writes_;
 
@@ -156,7 +163,9 @@ class Pipeline {
   int64_t queue_bytes_ = 0;  // that all items together may take
   // Of the pull and push threads, then readable after the end.
   StageTime pull_time_;
+  StageTime link_time_;
   StageTime push_time_;
+  int64_t link_bytes_ = 0;  // of the largest batch's inverse indexes
   int64_t push_bytes_ = 0;
   int64_t writes_started_ = 0;  // of pull
   int64_t chunk_rows_ = 0;
@@ -173,12 +182,15 @@ class Pipeline {
   std::exception_ptr error_ GUARDED_BY(mu_);
   // Memory for keys of the next batches: after dedup a batch does not need its own any more.
   std::vector<std::vector<uint64_t>> spare_keys_ GUARDED_BY(mu_);
+  // Memory for the inverse indexes of the next batches, in plans that have nothing else.
+  std::vector<TablePlan> spare_links_ GUARDED_BY(mu_);
 
   std::atomic<int> dedup_running_;  // the last to end closes dedup_queue_
   std::vector<std::unique_ptr<DedupWorker>> dedup_workers_;
   std::jthread read_thread_;
   std::jthread plan_thread_;
   std::jthread pull_thread_;
+  std::jthread link_thread_;
   std::jthread push_thread_;
 };
 

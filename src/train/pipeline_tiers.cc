@@ -46,6 +46,10 @@ void Pipeline::StartTiers(const WorkItem& first) {
     needs.fixed_bytes +=
         dedup_threads_ * KeyDedup::BytesFor(keys, first.plans[t].row_keys.size()) +
         (config_.train.queue + dedup_threads_ + 1) * static_cast<int64_t>(8 * std::bit_ceil(keys));
+    const size_t scales = first.plans[t].scales.size();
+    const auto links =
+        static_cast<int64_t>(4 * (keys + scales) + 4 * first.plans[t].row_keys.size());
+    needs.fixed_bytes += LinkedItems() * (links + links / 16);
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
   }
@@ -53,6 +57,8 @@ void Pipeline::StartTiers(const WorkItem& first) {
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
   needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_;
+  needs.growing_bytes = chunk_bytes_;
+  if (config_.tiers.disk.memory == 0) needs.growing_bytes += DiskTierMemory(config_.tiers);
 
   TierSizes sizes;
   if (needs_.rows > 0) {
@@ -124,8 +130,12 @@ void Pipeline::UseSpareMemory() {
   if (spare > tier_needs_.budget / kSpareShare) room_.bytes += spare / 2;
 }
 
-int64_t Pipeline::move_bytes() const {
-  return planner_ ? chunk_bytes_ + planner_->most_moves() * kMoveBytes : 0;
+// Batches with an inverse index: waiting for train, and in the hands of link and train.
+int64_t Pipeline::LinkedItems() const { return config_.train.queue + 2; }
+
+int64_t Pipeline::tier_bytes() const {
+  if (!planner_) return 0;
+  return chunk_bytes_ + planner_->most_moves() * kMoveBytes + LinkedItems() * link_bytes_;
 }
 
 bool Pipeline::WaitForDone(uint32_t stamp) {
@@ -180,7 +190,7 @@ void Pipeline::PullLoop() {
     if (!window) break;
     if (!PullWindow(&*window)) return;
     for (auto& item : window->items)
-      if (!plan_queue_.Push(std::move(item))) return;
+      if (!pulled_queue_.Push(std::move(item))) return;
   }
   pull_time_.busy = NowSeconds() - start - pull_time_.wait_input - pull_time_.wait_output;
 }
@@ -213,6 +223,56 @@ bool Pipeline::PullWindow(Window* window) {
     }
   }
   return true;
+}
+
+// --- link ---
+
+void Pipeline::GiveLinks(WorkItem* item) {
+  MutexLock lock(&mu_);
+  for (TablePlan& plan : item->plans) {
+    if (plan.row_bags.capacity() == 0) continue;
+    TablePlan& spare = spare_links_.emplace_back();
+    spare.row_offsets.swap(plan.row_offsets);
+    spare.row_bags.swap(plan.row_bags);
+    spare.row_scales.swap(plan.row_scales);
+  }
+}
+
+void Pipeline::TakeLinks(WorkItem* item) {
+  MutexLock lock(&mu_);
+  for (TablePlan& plan : item->plans) {
+    if (spare_links_.empty()) return;
+    TablePlan& spare = spare_links_.back();
+    plan.row_offsets.swap(spare.row_offsets);
+    plan.row_bags.swap(spare.row_bags);
+    plan.row_scales.swap(spare.row_scales);
+    spare_links_.pop_back();
+  }
+}
+
+void Pipeline::LinkLoop() {
+  for (;;) {
+    std::optional<std::unique_ptr<WorkItem>> item;
+    {
+      ScopedSeconds wait(&link_time_.wait_input);
+      item = pulled_queue_.Pop();
+    }
+    if (!item) return;
+    if ((*item)->kind != WorkItem::Kind::kEvalEnd) {
+      ScopedSeconds busy(&link_time_.busy);
+      const bool training = (*item)->kind == WorkItem::Kind::kTrain;
+      if (training) TakeLinks(item->get());
+      int64_t bytes = -(*item)->bytes();
+      for (size_t t = 0; t < (*item)->plans.size(); ++t) {
+        if (training) LinkRows((*item)->batch.groups[t].offsets, &(*item)->plans[t]);
+        FillPositions(&(*item)->plans[t]);
+      }
+      bytes += (*item)->bytes();
+      link_bytes_ = std::max(link_bytes_, bytes);
+    }
+    ScopedSeconds wait(&link_time_.wait_output);
+    if (!plan_queue_.Push(std::move(*item))) return;
+  }
 }
 
 // --- push ---

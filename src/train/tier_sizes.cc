@@ -46,7 +46,13 @@ TierSizes DivideBudget(const TierNeeds& needs) {
   sizes.items = items(sizes.window);
   const int64_t rows = rows_bytes(sizes.window);
   if (rows < least) {
-    const int64_t needed = (needs.budget + least - rows) * kSlackShare / (kSlackShare - 2);
+    // Some parts grow with the budget; one in a hundred more, because it is printed rounded.
+    const double grows =
+        1.0 / kSlackShare + 1.0 / kMoveShare +
+        static_cast<double>(needs.growing_bytes) / static_cast<double>(needs.budget);
+    const int64_t stays = needs.fixed_bytes - needs.growing_bytes + batch_rows * needs.move_bytes +
+                          items(1) * needs.item_bytes + least;
+    const auto needed = static_cast<int64_t>(1.01 * static_cast<double>(stays) / (1 - grows));
     throw Error(
         ErrorCode::kUsage,
         fmt::format("tiers.memory.budget is {}: the process, readers, net and disk tier take {}, "
@@ -55,16 +61,17 @@ TierSizes DivideBudget(const TierNeeds& needs) {
                     Size(needs.budget), Size(fixed), sizes.items,
                     Size(sizes.items * needs.item_bytes), Size(least), Size(needed)));
   }
-  // Tables take room as their rows come, so each gets what it uses; but what some batches need is
-  // kept for every one of them.
+  // Tables take room as their rows come, so each gets what it uses; but what one batch needs, and
+  // if it fits what some need, is kept for every one of them.
   sizes.shared_bytes = rows;
   const auto tables = static_cast<int64_t>(needs.row_bytes.size());
   for (size_t t = 0; t < needs.row_bytes.size(); ++t) {
-    const int64_t even = rows / tables / needs.row_bytes[t];
-    const int64_t own = std::min(even, kOwnBatches * needs.batch_rows[t]);
+    const int64_t even = (rows - least) / tables / needs.row_bytes[t];
+    const int64_t more = std::min(even, (kOwnBatches - 1) * needs.batch_rows[t]);
+    const int64_t own = needs.batch_rows[t] + more;
     sizes.own_rows.push_back(own);
     sizes.shared_bytes -= own * needs.row_bytes[t];
-    sizes.guests.push_back(needs.guests ? std::min(own / 4, 2 * needs.batch_rows[t]) : 0);
+    sizes.guests.push_back(needs.guests ? std::min(more, own / 4) : 0);
   }
   return sizes;
 }

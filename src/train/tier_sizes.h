@@ -11,9 +11,10 @@ struct TierNeeds {
   int64_t budget = 0;
   // Taken whatever happens: the process, readers, the net, the disk tier, buffers of moves.
   int64_t fixed_bytes = 0;
-  int64_t item_bytes = 0;   // a batch with its plan
-  int64_t fixed_items = 0;  // batches outside of windows: in readers' queues and hands
-  int64_t window = 0;       // batches a window; 0: as fits
+  int64_t growing_bytes = 0;  // of these, what is a share of the budget
+  int64_t item_bytes = 0;     // a batch with its plan
+  int64_t fixed_items = 0;    // batches outside of windows: in readers' queues and hands
+  int64_t window = 0;         // batches a window; 0: as fits
   int64_t prefetch = 1;
   bool look_ahead = true;           // one more window is known
   int64_t move_bytes = 0;           // of a row that moves, in all the lists it is on

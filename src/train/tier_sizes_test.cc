@@ -14,6 +14,7 @@ namespace terrace {
 namespace {
 
 using ::testing::Each;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
@@ -67,16 +68,15 @@ TEST(TierSizes, WhatIsGivenOutIsNeverMoreThanTheBudget) {
     if (!sizes) RC_DISCARD("too small");
     RC_ASSERT(sizes->window >= 1);
     RC_ASSERT(needs.window == 0 || sizes->window <= needs.window);
-    // A window that is known, one planned, those pulled ahead, and one in training.
-    RC_ASSERT(sizes->items >= needs.fixed_items + (needs.prefetch + 3) * sizes->window);
+    RC_ASSERT(sizes->items >= needs.fixed_items + needs.windows() * sizes->window);
     RC_ASSERT(sizes->moves >= 0);
     RC_ASSERT(sizes->shared_bytes >= 0);
     int64_t sum = needs.fixed_bytes + sizes->items * needs.item_bytes + sizes->shared_bytes;
     int64_t batch_rows = 0;
     for (size_t t = 0; t < needs.row_bytes.size(); ++t) {
-      RC_ASSERT(sizes->own_rows[t] >= 0);
       RC_ASSERT(sizes->guests[t] >= 0);
-      RC_ASSERT(sizes->guests[t] <= sizes->own_rows[t]);
+      // A batch of training always fits, however much other tables take.
+      RC_ASSERT(sizes->own_rows[t] - sizes->guests[t] >= needs.batch_rows[t]);
       RC_ASSERT(needs.guests || sizes->guests[t] == 0);
       sum += sizes->own_rows[t] * needs.row_bytes[t];
       batch_rows += needs.batch_rows[t];
@@ -90,10 +90,16 @@ TEST(TierSizes, ABudgetThatIsTooSmallIsRefusedWithOneThatIsEnough) {
   ASSERT_TRUE(rc::check([] {
     TierNeeds needs = AnyNeeds();
     needs.budget = *rc::gen::inRange<int64_t>(kMiB, 300 * kMiB);
+    const auto share = *rc::gen::element<int64_t>(5, 20, 1000);  // of the budget, for the disk tier
+    const int64_t fixed = needs.fixed_bytes;
+    needs.growing_bytes = needs.budget / share;
+    needs.fixed_bytes = fixed + needs.growing_bytes;
     int64_t wanted = 0;
     if (Divide(needs, &wanted)) RC_DISCARD("large enough");
     RC_ASSERT(wanted > needs.budget);
     needs.budget = wanted;
+    needs.growing_bytes = needs.budget / share;
+    needs.fixed_bytes = fixed + needs.growing_bytes;
     int64_t again = 0;
     RC_ASSERT(Divide(needs, &again).has_value());
   }));
@@ -102,7 +108,7 @@ TEST(TierSizes, ABudgetThatIsTooSmallIsRefusedWithOneThatIsEnough) {
 TEST(TierSizes, TheWindowShrinksWithTheBudget) {
   int64_t last = 1000;
   std::set<int64_t> windows;
-  for (int64_t budget = 4096 * kMiB; budget >= 96 * kMiB; budget = budget * 3 / 4) {
+  for (int64_t budget = 1024 * kMiB; budget >= 75 * kMiB; budget = budget * 7 / 8) {
     const TierSizes sizes = DivideBudget(SomeNeeds(budget));
     EXPECT_LE(sizes.window, last) << budget;
     last = sizes.window;
@@ -122,24 +128,11 @@ TEST(TierSizes, AGivenWindowIsKeptWhereItFits) {
   EXPECT_LT(DivideBudget(needs).window, 200);
 }
 
-TEST(TierSizes, OneTableGetsAllAndSeveralShareHalf) {
-  TierNeeds needs = SomeNeeds(512 * kMiB);
-  TierSizes sizes = DivideBudget(needs);
-  EXPECT_LT(sizes.shared_bytes, needs.row_bytes[0]);
-  needs.batch_rows = {20'000, 20'000};
-  needs.row_bytes = {100, 300};
-  sizes = DivideBudget(needs);
-  const int64_t rows = sizes.shared_bytes + sizes.own_rows[0] * 100 + sizes.own_rows[1] * 300;
-  EXPECT_NEAR(static_cast<double>(sizes.shared_bytes), static_cast<double>(rows) / 2, 400);
-  EXPECT_NEAR(static_cast<double>(sizes.own_rows[0] * 100),
-              static_cast<double>(sizes.own_rows[1] * 300), 400);
-}
-
 TEST(TierSizes, GuestsAreForEvaluationsOnly) {
   TierNeeds needs = SomeNeeds(512 * kMiB);
   EXPECT_THAT(DivideBudget(needs).guests, Each(0));
   needs.guests = true;
-  EXPECT_THAT(DivideBudget(needs).guests, Each(40'000));  // of two batches
+  EXPECT_THAT(DivideBudget(needs).guests, Each(Ge(20'000)));  // a batch's, if there is room
 }
 
 }  // namespace

@@ -279,7 +279,7 @@ class TrainStage {
     report_.reader_bytes = pipeline_->reader_bytes();
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
     report_.scratch_bytes =
-        step_->scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->move_bytes();
+        step_->scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->tier_bytes();
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();
@@ -297,7 +297,9 @@ class TrainStage {
     if (state_->tiered.empty()) return;
     const DiskStats& disk = report_.tiers.disk;
     const int64_t pulled = disk.pages_read * static_cast<int64_t>(disk.page_bytes);
-    report_.stages.insert(report_.stages.begin() + 3, {"pull", pipeline_->pull_time(), pulled});
+    report_.stages.insert(report_.stages.begin() + 3,
+                          {{"pull", pipeline_->pull_time(), pulled},
+                           {"link", pipeline_->link_time(), 8 * pipeline_->keys()}});
     report_.stages.push_back({"push", pipeline_->push_time(), pipeline_->push_bytes()});
   }
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tier/planner.h"
 
 namespace terrace {
 namespace {
@@ -125,7 +124,6 @@ void WindowPlanner::Place(WorkItem* item, Window* window) {
       tables_[t]->Place(StampOf(*item), &item->plans[t], &window->moves[t]);
     else
       tables_[t]->PlaceGuests(StampOf(*item), &item->plans[t], &window->moves[t]);
-    FillPositions(&item->plans[t]);
   }
 }
 
@@ -176,7 +174,7 @@ void WindowPlanner::FailTooLarge(const WorkItem& item) const {
   for (size_t t = 0; t < tables_.size(); ++t) {
     const auto rows = static_cast<int64_t>(item.plans[t].row_keys.size());
     const TableSchema& schema = tables_[t]->memory().schema();
-    lack += std::max<int64_t>(0, rows - tables_[t]->handed_rows()) * TieredTable::RowBytes(schema);
+    lack += std::max<int64_t>(0, rows - tables_[t]->most_rows()) * TieredTable::RowBytes(schema);
     rows_of +=
         fmt::format("{}{} rows of table `{}`", t > 0 ? ", " : "", WithCommas(rows), schema.name);
   }
