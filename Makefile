@@ -23,7 +23,7 @@ test: setup ## every test, release build
 	@ctest --preset release
 
 # Each runs us and a peer on the same work and writes build/bench/NAME.json.
-BENCHES := train parse lr index disk
+BENCHES := train parse lr index disk tiers
 
 bench: $(BENCHES:%=bench-%) ## every benchmark, then one table of all results
 	@bench/report.py
@@ -50,6 +50,11 @@ bench-disk: ## disk store against RocksDB and LMDB: 20 minutes, 40 GB of disk
 	@scripts/setup.sh librocksdb-dev liblmdb-dev
 	@$(MAKE) --no-print-directory bench-build
 	@bench/disk.py
+
+bench-tiers: ## training through two tiers against memory alone and RocksDB: 25 minutes, 60 GB of disk
+	@scripts/setup.sh librocksdb-dev
+	@$(MAKE) --no-print-directory bench-build
+	@bench/tiers.py
 
 accuracy: build ## AUC of every example config on real data, where it is present
 	@scripts/accuracy.py $(TERRACE)

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+"""Training through two tiers against memory alone, the device, an exact LRU and RocksDB.
+
+Every run trains on the same batches, made on the way: Zipf 1.05 over all rows, batches of 4,096. All
+rows exist before the first batch (but in the growing run), and the first batches warm the tiers up
+without being measured. Digests of the trained models are compared: a run that differs is an error.
+
+Model bytes are rows x (key, weights, optimizer state). A budget is that of the whole process, where
+it can be: a model "8x" has 8 times as many bytes as tiers.memory.budget. Where batches under way and
+the net alone do not leave room in it, the budget is for rows: so many of them are in memory.
+
+- criteo: 26 slots, 13 dense columns, dim 16, net of 400-400-400, in memory, 8x and 32x.
+- ads100: 20 slots of 5 values, dim 8, net of 64-32, in memory and 8x. "Busiest" is the stage that
+  works the longest; the limit of pull, in rows from disk a second of its own time, is a loop of raw
+  reads of as many rows a batch (disk_bench raw). Stage times are of the whole run, warm-up too.
+- the same run with RocksDB, tuned, as the lower tier, with the same memory.
+- growth: new keys all the time, until the table has passed its number of rows.
+
+Data is in $TERRACE_BENCH_DIR (default build/bench/tiers). All that the runs print is in lines.json
+there.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import report
+from report import Case, run_json, say
+
+BATCH = 4096
+ROW_BYTES = {"criteo": 144, "ads100": 80}  # with the key
+DRAWS = {"ads100": BATCH * 100}
+LEAST_BUDGET = {"criteo": 200e6, "ads100": 230e6}  # below, batches leave no room for rows
+
+
+@dataclass
+class Size:
+    criteo_rows: int
+    ads_rows: int
+    warmup: int       # batches
+    batches: int      # that are measured
+    growth_rows: int  # to pass
+    growth_budget: int
+    raw_seconds: int
+
+    @property
+    def need_bytes(self):
+        return int(2.2 * 80 * max(self.growth_rows, 3 * self.ads_rows))
+
+
+FULL = Size(64_000_000, 64_000_000, 250, 150, 300_000_000, 2 << 30, 6)
+QUICK = Size(4_000_000, 6_000_000, 40, 30, 6_000_000, 320 << 20, 2)
+FRESH = 0.3  # of draws: about half of a batch's distinct keys
+
+
+@dataclass
+class Goal:
+    name: str
+    value: float
+    limit: float
+    at_least: bool = False
+
+    @property
+    def met(self):
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    def line(self):
+        sign = ">=" if self.at_least else "<="
+        return (f"{'met ' if self.met else 'MISS'}  {self.name}: {self.value:.3g} "
+                f"({sign} {self.limit:g})")
+
+
+@dataclass
+class TierCase(Case):
+    more: dict = field(default_factory=dict)
+
+    def as_json(self):
+        return {**super().as_json(), **self.more}
+
+
+class Run:
+    """Runs cases and keeps what they print, by name."""
+
+    def __init__(self, base, size):
+        self.base = base
+        self.size = size
+        self.lines = {}
+
+    def __call__(self, name, argv, program="tiers_bench"):
+        say(f"{name} ...")
+        # An arena a thread would cost teams of threads memory, and wins no time.
+        line = run_json([report.PROGRAMS / program, *argv], MALLOC_ARENA_MAX="2")[0]
+        self.lines[name] = line
+        if "examples_per_s" in line:
+            busy = ", ".join(f"{stage} {time['busy']:.1f}" for stage, time in line["stages"].items())
+            say(f"  {report.short(line['examples_per_s'])} examples/s, hit rate "
+                f"{line['hit_rate']:.1%}, peak memory {line['peak_rss'] / 1e6:.0f} MB; "
+                f"{line['run']['seconds']:.1f} s, busy: {busy}")
+        return line
+
+    def train(self, name, shape, rows, memory=None, store="ours"):
+        """memory: settings of the tiers, or None for a run in memory."""
+        argv = ["--shape", shape, "--rows", rows, "--prefill", "--warmup", self.size.warmup,
+                "--batches", self.size.batches, "--store", store]
+        if memory is not None:
+            argv += [*memory, f"tiers.disk.path={self.base / 'store'}"]
+        try:
+            return self(name, argv)
+        finally:
+            shutil.rmtree(self.base / "store", ignore_errors=True)
+
+
+def memory_of(shape, rows, share):
+    """Settings for 1/share of the model in memory, and what that is a share of."""
+    budget = rows * ROW_BYTES[shape] // share
+    if budget >= LEAST_BUDGET[shape]:
+        return [f"tiers.memory.budget={budget}"], "budget"
+    # The disk tier gets the fifth that it has of a budget.
+    return ["--memory-rows", rows // share, "tiers.memory.budget=1000000000",
+            f"tiers.disk.memory={max(budget // 5, 16 << 20)}", "train.window=2"], "rows"
+
+
+def check_digest(line, same_as):
+    if line["digest"] != same_as["digest"]:
+        raise SystemExit(f"tiers: the model of {line['shape']} over {line['store']} differs from "
+                         "the one trained in memory")
+
+
+def facts(line):
+    names = ("hit_rate", "digest", "budget", "peak_rss", "model_bytes", "rows", "rows_in_memory",
+             "longest_gap", "stages")
+    return {name: line[name] for name in names if name in line}
+
+
+def criteo(run, goals):
+    rows = run.size.criteo_rows
+    memory = run.train("criteo in memory", "criteo", rows)
+    cases = []
+    for share, most in ((8, 1.3), (32, 2)):
+        settings, of = memory_of("criteo", rows, share)
+        line = run.train(f"criteo {share}x", "criteo", rows, settings)
+        check_digest(line, memory)
+        name = f"criteo, model {share}x the memory ({of})"
+        cases.append(TierCase(name, "k examples/s", line["examples_per_s"] / 1e3,
+                              memory["examples_per_s"] / 1e3, "the same, all in memory",
+                              more=facts(line)))
+        goals.append(Goal(f"{name}: time over in memory", line["seconds"] / memory["seconds"], most))
+    return cases
+
+
+def busiest(line):
+    return max(line["stages"].items(), key=lambda stage: stage[1]["busy"])
+
+
+def ads(run, goals):
+    rows = run.size.ads_rows
+    settings, of = memory_of("ads100", rows, 8)
+    memory = run.train("ads100 in memory", "ads100", rows)
+    line = run.train("ads100 8x", "ads100", rows, settings)
+    check_digest(line, memory)
+    name = f"ads100, model 8x the memory ({of})"
+    cases = [TierCase(name, "k examples/s", line["examples_per_s"] / 1e3,
+                      memory["examples_per_s"] / 1e3, "the same, all in memory", more=facts(line))]
+
+    stage, time = busiest(line)
+    over = line["run"]["seconds"] / time["busy"]
+    cases.append(TierCase(f"{name}: wall time over that of the busiest stage", "times", over,
+                          limit=1, less_is_better=True, more={"stage": stage}))
+    goals.append(Goal(f"{name}: wall time over that of the busiest stage, {stage}", over, 1.15))
+
+    read = line["run"]["from_disk"]
+    a_batch = read // line["run"]["batches"]
+    raw = run("raw reads", ["raw", run.base / "raw", "--rows", rows, "--row-bytes",
+                            line["disk_row_bytes"], "--memory", 1, "--phase",
+                            f"get,uniform,{a_batch},{run.size.raw_seconds}s"], "disk_bench")
+    shutil.rmtree(run.base / "raw", ignore_errors=True)
+    pull = TierCase(f"{name}: pull", "k rows/s", read / line["stages"]["pull"]["busy"] / 1e3,
+                    limit=raw["keys_per_s"] / 1e3, more={"rows_a_batch": a_batch})
+    cases.append(pull)
+    goals.append(Goal(f"{name}: pull over raw reads", pull.limit_share, 0.8, at_least=True))
+
+    lru = run("exact LRU", ["--shape", "ads100", "--rows", rows, "--warmup", run.size.warmup,
+                            "--batches", run.size.batches, "--lru", line["rows_in_memory"]])
+    misses = Case(f"{name}: rows that are not in memory", "% of lookups",
+                  100 * (1 - line["hit_rate"]), 100 * (1 - lru["hit_rate"]),
+                  "exact LRU of as many rows", less_is_better=True)
+    cases.append(misses)
+    goals.append(Goal(f"{name}: rows read over an LRU's", misses.ours / misses.peer, 1))
+    return cases + rocksdb(run, goals, name, settings, line)
+
+
+def rocksdb(run, goals, name, settings, ours):
+    try:
+        line = run.train("ads100 8x over RocksDB", "ads100", run.size.ads_rows, settings, "rocksdb")
+    except subprocess.CalledProcessError:
+        say("no run over RocksDB: it is left out (librocksdb-dev)")
+        return []
+    check_digest(line, ours)
+    case = TierCase(f"{name}: lower tier", "k examples/s", ours["examples_per_s"] / 1e3,
+                    line["examples_per_s"] / 1e3, "RocksDB, tuned, as the lower tier",
+                    more=facts(line))
+    goals.append(Goal(f"{name}: examples/s over those with RocksDB", case.ratio, 4, at_least=True))
+    return [case]
+
+
+def growth(run, goals):
+    size = run.size
+    # Beside the new keys, batches bring the first ones of the law that were never drawn: few.
+    batches = int(1.02 * size.growth_rows / (FRESH * DRAWS["ads100"]))
+    line = run("growth", ["--shape", "ads100", "--rows", 1_000_000, "--fresh", FRESH, "--batches",
+                          batches, "--no-digest", f"tiers.memory.budget={size.growth_budget}",
+                          f"tiers.disk.path={run.base / 'store'}"])
+    shutil.rmtree(run.base / "store", ignore_errors=True)
+    plot_text(line["timeline"])
+    name = f"growth to {line['rows'] / 1e6:.0f} M rows in {size.growth_budget / 2**30:.1f} GiB"
+    goals.append(Goal(f"{name}: longest pause between batches, s", line["longest_gap"], 1))
+    return [TierCase(name, "k examples/s", line["examples_per_s"] / 1e3, more=facts(line)),
+            TierCase(f"{name}: longest pause between batches", "s", line["longest_gap"],
+                     limit=line["median_gap"], less_is_better=True)]
+
+
+def series(timeline):
+    """(seconds, M rows, k examples/s, hit rate, longest gap) between points."""
+    return [(b["seconds"], b["rows"] / 1e6,
+             (b["examples"] - a["examples"]) / (b["seconds"] - a["seconds"]) / 1e3, b["hit_rate"],
+             b["longest"]) for a, b in zip(timeline, timeline[1:])]
+
+
+def plot_text(timeline, lines=24, width=30):
+    """A line for each part of the run: means, and the longest gap."""
+    points = series(timeline)
+    if not points:
+        return
+    most = max(p[2] for p in points)
+    print(f"\n{'time':>7}  {'rows':>8}  {'examples/s':>10}  {'':{width}}  {'hit rate':>8}  "
+          f"{'':{width}}  longest pause")
+    step = max(1, -(-len(points) // lines))
+    for i in range(0, len(points), step):
+        part = points[i:i + step]
+        rate, hits = (sum(p[k] for p in part) / len(part) for k in (2, 3))
+        print(f"{part[-1][0]:>5.0f} s  {part[-1][1]:>6.1f} M  {rate:>8.1f} k  "
+              f"{'#' * round(rate / most * width):{width}}  {hits:>8.1%}  "
+              f"{'#' * round(hits * width):{width}}  {max(p[4] for p in part):.2f} s")
+    print(flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small tables, two minutes")
+    parser.add_argument("--programs", type=Path, help="directory of the bench programs")
+    parts = {"criteo": criteo, "ads100": ads, "growth": growth}
+    parser.add_argument("--only", choices=parts, action="append", help="one part; nothing is written")
+    args = parser.parse_args()
+    size = QUICK if args.quick else FULL
+    report.PROGRAMS = args.programs or report.PROGRAMS
+    base = Path(os.environ.get("TERRACE_BENCH_DIR", report.OUT / "tiers")).resolve()
+    base.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(base).free
+    if free < size.need_bytes:
+        parser.exit(1, f"{base} has {free / 1e9:.0f} GB free; {size.need_bytes / 1e9:.0f} GB are "
+                       "needed: make room, or set TERRACE_BENCH_DIR\n")
+    run = Run(base, size)
+    goals = []
+    cases = []
+    try:
+        for name in args.only or parts:
+            cases += parts[name](run, goals)
+    finally:
+        shutil.rmtree(base / "store", ignore_errors=True)
+        (base / "lines.json").write_text(json.dumps(run.lines))
+    for case in cases:
+        case.case = "tiers: " + case.case
+    if args.only or args.quick:
+        print("\n" + report.table([case.as_json() for case in cases]))
+    else:
+        report.publish("tiers", cases)
+    print("\n" + "\n".join(goal.line() for goal in goals))
+
+
+if __name__ == "__main__":
+    main()
