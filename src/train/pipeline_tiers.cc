@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kChunkShare = 256;  // of the budget
 constexpr int kWriteBacks = 3;
 constexpr int64_t kWindowsBetweenLooks = 16;
-constexpr int64_t kSpareShare = 32;
+constexpr int64_t kSpareShare = 24;
 // A move is on the list of the window that is planned, of one that waits and of one that is pulled;
 // that one is sorted, too.
 constexpr int64_t kMoveBytes = 4 * sizeof(RowMove) + 2 * sizeof(KeyItem);

@@ -39,7 +39,7 @@ void AddMetrics(const Metrics& m, Json* json) {
 void AddTiers(const RunConfig& config, const RunReport& report, Json* json) {
   const TierReport& tiers = report.tiers;
   const int64_t misses = tiers.used ? tiers.rows.lookups - tiers.rows.hits : report.rows_created;
-  (*json)["memory"] = {{"budget", config.tiers.memory.budget},
+  (*json)["memory"] = {{"budget", tiers.used ? tiers.budget : config.tiers.memory.budget},
                        {"rows", report.rows_in_memory},
                        {"hits", report.row_lookups - misses},
                        {"misses", misses},
@@ -94,7 +94,7 @@ std::string Percent(int64_t part, int64_t of) {
                                      static_cast<double>(std::max<int64_t>(of, 1)));
 }
 
-void AddTierRows(const RunConfig& config, const RunReport& report, TextTable* table) {
+void AddTierRows(const RunReport& report, TextTable* table) {
   const TierReport& tiers = report.tiers;
   const auto bytes = [](int64_t n) { return ShortBytes(static_cast<double>(n)); };
   const auto count = [](int64_t n) { return ShortCount(static_cast<double>(n)); };
@@ -114,7 +114,7 @@ void AddTierRows(const RunConfig& config, const RunReport& report, TextTable* ta
        fmt::format(
            "{} of up to {} batches{}", count(tiers.windows.windows), tiers.window,
            tiers.windows.cut > 0 ? fmt::format(", {} cut", count(tiers.windows.cut)) : "")});
-  table->AddRow({"memory budget", bytes(config.tiers.memory.budget)});
+  table->AddRow({"memory budget", bytes(tiers.budget)});
 }
 
 }  // namespace
@@ -206,7 +206,7 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
         {"rows", fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
                              ShortBytes(static_cast<double>(report.arena_bytes)),
                              ShortBytes(static_cast<double>(report.index_bytes)))});
-  if (report.tiers.used) AddTierRows(config, report, &result);
+  if (report.tiers.used) AddTierRows(report, &result);
   result.AddRow({"dense parameters", ShortCount(static_cast<double>(report.dense_params))});
   result.AddRow({"peak memory", ShortBytes(static_cast<double>(report.peak_rss))});
   result.AddRow({"model digest", report.model_digest});

@@ -55,9 +55,10 @@ void TrainConfig::Visit(ConfigVisitor& v) {
   v.Int("queue", &queue, {1, 1024}, "batches that may wait between two stages");
   v.Int("max_batches", &max_batches, {0}, "stop after so many batches; 0: no limit");
   v.Int("window", &window, {0, 4096},
-        "batches whose rows move between tiers together; 0: from the memory budget");
+        "batches whose rows move between tiers together; 0: from the memory budget. Never changes "
+        "results");
   v.Int("prefetch", &prefetch, {1, 64},
-        "windows whose rows are brought to memory while an earlier one is trained");
+        "windows brought to memory while an earlier one is trained. Never changes results");
   v.Table("schedule", &schedule, "Learning-rate schedule, of rows and dense part alike");
 }
 
@@ -73,17 +74,20 @@ void EvalConfig::Visit(ConfigVisitor& v) {
 
 void MemoryTierConfig::Visit(ConfigVisitor& v) {
   v.Bytes("budget", &budget,
-          "memory of the whole process; 0: no limit, or 3/4 of the machine's with a disk tier");
+          "memory that the whole process may take; 0: no limit, or 3/4 of the machine's with a "
+          "disk tier");
   v.Enum("policy", &policy, {"lru", "lru-lfu", "clock", "next-use"},
          "which rows leave memory; `terrace bench policies` compares them. Never changes results");
 }
 
 void DiskTierConfig::Visit(ConfigVisitor& v) {
-  v.String("path", &path, "directory for the rows that memory does not hold; empty: none");
-  v.Bytes("budget", &budget, "space its files may take; 0: no limit");
-  v.Bytes("memory", &memory,
-          "share of tiers.memory.budget for finding rows on disk; 0: a fifth of it");
-  v.Int("partitions", &partitions, {0, 4096}, "of each table, a power of two; 0: from its memory");
+  v.String("path", &path,
+           "directory on an SSD for the rows that memory does not hold; one run at a time; empty: "
+           "no disk tier");
+  v.Bytes("budget", &budget, "bytes its files may take, about twice the rows'; 0: no limit");
+  v.Bytes("memory", &memory, "part of tiers.memory.budget that finds rows on disk; 0: a fifth");
+  v.Int("partitions", &partitions, {0, 4096},
+        "parts of a table's files, merged one by one; a power of two; 0: from its memory");
 }
 
 void TiersConfig::Visit(ConfigVisitor& v) {

@@ -16,7 +16,7 @@ constexpr int64_t kMostWindow = 64;
 constexpr int64_t kMoveShare = 16;
 constexpr int64_t kOwnBatches = 4;
 // Rounding to pages, the heap's own memory.
-constexpr int64_t kSlackShare = 64;
+constexpr int64_t kSlackShare = 32;
 
 std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes)); }
 

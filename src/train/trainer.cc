@@ -219,32 +219,31 @@ class TrainStage {
 
   void ShowProgress(const WorkItem& item) {
     const double seconds = TrainSeconds();
-    std::string eta;
+    std::string line = fmt::format("epoch {}/{}", item.epoch + 1, config_.train.epochs);
+    if (item.progress >= 0) line += fmt::format("  {:3.0f} %", 100 * item.progress);
+    line +=
+        fmt::format("  {} examples  {}/s", ShortCount(static_cast<double>(report_.examples)),
+                    ShortCount(static_cast<double>(report_.examples) / std::max(seconds, 1e-9)));
+    if (!state_->tiered.empty()) line += TierProgress();  // before what a narrow terminal cuts
     if (item.progress > 0.001)
-      eta = fmt::format("  ETA {}", ShortSeconds(seconds * (1 - item.progress) / item.progress));
-    progress_.Show(
-        fmt::format("epoch {}/{}{}  {} examples  {}/s  loss {:.4f}  AUC {:.4f}{}{}", item.epoch + 1,
-                    config_.train.epochs,
-                    item.progress >= 0 ? fmt::format("  {:3.0f} %", 100 * item.progress) : "",
-                    ShortCount(static_cast<double>(report_.examples)),
-                    ShortCount(static_cast<double>(report_.examples) / std::max(seconds, 1e-9)),
-                    running_.loss(), running_.auc(), TierProgress(), eta));
+      line += fmt::format("  ETA {}", ShortSeconds(seconds * (1 - item.progress) / item.progress));
+    line += fmt::format("  loss {:.4f}  AUC {:.4f}", running_.loss(), running_.auc());
+    progress_.Show(line);
   }
 
   // Where the rows of the last batches were found.
   std::string TierProgress() {
-    if (state_->tiered.empty()) return "";
     const TieredStats now = TierStats();
-    const auto share = [&](int64_t TieredStats::*count) {
-      return 100.0 * static_cast<double>(now.*count - shown_.*count) /
-             static_cast<double>(std::max<int64_t>(now.lookups - shown_.lookups, 1));
-    };
-    const std::string text =
-        fmt::format("  rows {}: memory {:.1f} %  disk {:.1f} %  new {:.1f} %",
-                    ShortCount(static_cast<double>(now.created)), share(&TieredStats::hits),
-                    share(&TieredStats::from_disk), share(&TieredStats::created));
+    const int64_t memory = now.hits - shown_.hits;
+    const int64_t disk = now.from_disk - shown_.from_disk;
+    const int64_t fresh = now.created - shown_.created;
     shown_ = now;
-    return text;
+    const auto share = [&](int64_t part) {
+      return 100.0 * static_cast<double>(part) /
+             static_cast<double>(std::max<int64_t>(memory + disk + fresh, 1));
+    };
+    return fmt::format("  mem {:.1f} %  disk {:.1f} %  new {:.1f} %", share(memory), share(disk),
+                       share(fresh));
   }
 
   void ShowEvaluation(const Evaluation& e) {
@@ -306,6 +305,7 @@ class TrainStage {
   void ReportTiers() {
     TierReport& tiers = report_.tiers;
     tiers.used = true;
+    tiers.budget = config_.tiers.memory.budget;
     tiers.window = pipeline_->window();
     tiers.windows = pipeline_->window_stats();
     tiers.rows = TierStats();
@@ -328,12 +328,16 @@ class TrainStage {
       report_.advice = "raise data.threads, or split the input into plain (uncompressed) files";
     } else if (busiest->name == "dedup") {
       report_.advice = "raise train.threads: up to 6, every second one brings a dedup thread";
-    } else if (busiest->name == "plan") {
+    } else if (busiest->name == "plan" || busiest->name == "link") {
       report_.advice = "raise train.batch: planning cost falls with the share of repeated keys";
     } else if (busiest->name == "pull") {
+      // Windows that were cut would not be longer.
+      const WindowStats& windows = report_.tiers.windows;
       report_.advice =
-          "raise tiers.memory.budget (fewer rows come from disk) or train.window (more rows a "
-          "read)";
+          windows.cut > windows.windows / 2
+              ? "raise tiers.memory.budget: fewer rows come from disk"
+              : "raise tiers.memory.budget (fewer rows come from disk) or train.window "
+                "(more rows a read)";
     } else if (busiest->name == "push") {
       report_.advice =
           "raise tiers.memory.budget (fewer rows leave) or tiers.disk.memory (fewer merges)";

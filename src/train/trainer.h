@@ -33,6 +33,7 @@ struct StageReport {
 // What happened between the tiers; only with a disk tier.
 struct TierReport {
   bool used = false;
+  int64_t budget = 0;  // of memory
   int64_t window = 0;  // batches, at most
   WindowStats windows;
   TieredStats rows;            // of all tables
