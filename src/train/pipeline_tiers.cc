@@ -39,7 +39,8 @@ void Pipeline::StartTiers(const WorkItem& first) {
   int64_t disk_row = 0;
   for (size_t t = 0; t < state_.tables.size(); ++t) {
     const TableSchema& schema = state_.tables[t]->schema();
-    needs.batch_rows.push_back(static_cast<int64_t>(first.plans[t].row_keys.size()));
+    const auto rows = static_cast<int64_t>(first.plans[t].row_keys.size());
+    needs.batch_rows.push_back(rows + rows / 8);      // others are larger
     needs.item_bytes += 8 * needs.batch_rows.back();  // positions and missing rows, still to come
     // Dedup's tables, and the keys of batches before it.
     const size_t keys = first.plans[t].rows.size();
