@@ -297,7 +297,7 @@ class TierBench {
       rows = table.stats().created + Prefilled();
       const DiskStats disk = table.disk().stats();
       out.update({{"windows", windows_},
-                  {"rows_in_memory", table.handed_rows()},
+                  {"rows_in_memory", table.most_rows()},
                   {"row_bytes_in_memory", TieredTable::RowBytes(table.memory().schema())},
                   {"disk_row_bytes", table.disk().row_bytes()},
                   {"disk_file_bytes", disk.total.file_bytes},
