@@ -20,9 +20,16 @@ namespace terrace {
 namespace {
 
 struct TierCase {
+  // Of the data: text, because to generate examples takes longer than to train on them.
+  uint64_t examples = 0, test_examples = 0;
+  uint64_t features = 0;           // of a slot
+  uint64_t values = 1;             // of a cell, at most
+  bool uneven = false;             // some stretches use few rows, and others than the rest
   std::vector<std::string> model;  // --set of both runs
   std::vector<std::string> tiers;  // --set of the run through the tiers
   double spare = 0;                // rows in memory beyond the smallest number, as a share of it
+  size_t index_bytes = 0;          // of the store: little makes it merge often
+  size_t page_bytes = 0;
 };
 
 // Draws a case from its number.
@@ -32,16 +39,18 @@ class CaseMaker {
 
   TierCase Make() {
     Set(&case_.model, "seed", fmt::format("{}", Pick(1000)));
-    Set(&case_.model, "data.synthetic.train_examples", fmt::format("{}", 300 + Pick(2000)));
-    Set(&case_.model, "data.synthetic.test_examples", fmt::format("{}", 1 + Pick(500)));
-    Set(&case_.model, "data.synthetic.features", fmt::format("{}", 20 + Pick(4000)));
-    Set(&case_.model, "data.synthetic.values_per_slot", fmt::format("{}", 1 + Pick(4)));
+    case_.examples = 300 + Pick(2000);
+    case_.test_examples = 1 + Pick(500);
+    case_.features = 20 + Pick(4000);
+    case_.values = 1 + Pick(4);
+    case_.uneven = Pick(3) == 0;
+    if (case_.uneven && Pick(2) == 0) case_.features = 20;  // the rest use the same rows
     Set(&case_.model, "data.shuffle", OneOf({"0", "100", "900"}));
     Set(&case_.model, "model.kind", OneOf({"lr", "fm", "widedeep", "deepfm", "dcnv2", "dlrm"}));
     Set(&case_.model, "train.batch", OneOf({"1", "17", "64", "200", "256"}));
     if (case_.model.back() == "train.batch=1") {
       Set(&case_.model, "train.max_batches", "60");
-      Set(&case_.model, "data.synthetic.test_examples", "20");
+      case_.test_examples = 20;
     }
     Set(&case_.model, "train.epochs", OneOf({"1", "2", "3"}));
     Set(&case_.model, "eval.every", OneOf({"0", "0", "0", "3", "7"}));
@@ -55,20 +64,27 @@ class CaseMaker {
           OneOf({"sgd", "adagrad", "rowadagrad", "adam", "ftrl"}));
       Set(&case_.model, fmt::format("tables.{}.init", table), OneOf({"zero", "uniform", "normal"}));
     }
-    if (two_tables)
-      Set(&case_.model, "data.slots",
-          R"(["a", {name="b", table="other"}, "c", {name="d", table="other", pooling="mean"}, "e"])");
+    std::string slots;
+    for (const std::string name : {"a", "b", "c", "d", "e"}) {
+      const bool other = two_tables && (name == "b" || name == "d");
+      slots += fmt::format(R"({}{{name="{}", separator="|", table="{}", pooling="{}"}})",
+                           slots.empty() ? "" : ", ", name, other ? "other" : "main",
+                           name == "d" ? "mean" : "sum");
+    }
+    Set(&case_.model, "data.slots", "[" + slots + "]");
 
-    case_.spare = OneOf({0.0, 0.0, 0.05, 0.3, 1.0, 4.0});
+    case_.spare = OneOf({0.0, 0.0, 0.05, 0.3, 1.0, 4.0, 12.0});
     Set(&case_.tiers, "train.threads", OneOf({"1", "2", "3"}));
     Set(&case_.tiers, "train.queue", OneOf({"1", "2", "5"}));
     Set(&case_.tiers, "train.window", OneOf({"1", "1", "2", "3", "5", "16"}));
-    Set(&case_.tiers, "train.prefetch", OneOf({"1", "1", "2", "4"}));
+    Set(&case_.tiers, "train.prefetch", OneOf({"1", "1", "2", "4", "8"}));
     Set(&case_.tiers, "data.threads", OneOf({"1", "3"}));
     Set(&case_.tiers, "tiers.memory.policy", OneOf({"lru", "lru-lfu", "clock", "next-use"}));
     Set(&case_.tiers, "tiers.disk.partitions", OneOf({"1", "2", "4"}));
     Set(&case_.tiers, "tiers.disk.memory",
         two_tables ? OneOf({"12MB", "24MB"}) : OneOf({"6MB", "12MB"}));
+    case_.index_bytes = OneOf<size_t>({0, 0, 20'000});
+    case_.page_bytes = OneOf<size_t>({0, 1024});
     return case_;
   }
 
@@ -86,6 +102,30 @@ class CaseMaker {
   RandomStream random_;
   TierCase case_;
 };
+
+// Some values of a slot are in most examples, most in few.
+void WriteExamples(const TierCase& c, uint64_t seed, uint64_t examples, const std::string& path) {
+  RandomStream random(seed, 1);
+  std::string text = "label,a,b,c,d,e,x,y,z\n";
+  for (uint64_t i = 0; i < examples; ++i) {
+    const bool apart = c.uneven && i / 64 % 3 == 2;
+    text += random.Next() % 4 == 0 ? "1" : "0";
+    for (int slot = 0; slot < 5; ++slot) {
+      text += ',';
+      if (apart) {
+        text += fmt::format("{}", c.features + random.Next() % 8);
+        continue;
+      }
+      for (uint64_t v = random.Next() % c.values + 1; v > 0; --v) {
+        const uint64_t of = random.Next() % c.features + 1;
+        text += fmt::format("{}{}", random.Next() % of, v > 1 ? "|" : "");
+      }
+    }
+    for (int column = 0; column < 3; ++column) text += fmt::format(",{}", random.Next() % 100);
+    text += '\n';
+  }
+  WriteFileAtomically(PosixEnv(), path, text);
+}
 
 // The most rows of one table that a batch uses: fewer cannot be in memory.
 int64_t MostRowsOfABatch(const RunConfig& config) {
@@ -112,12 +152,18 @@ struct Outcome {
   std::string predictions;
 };
 
-Outcome RunOnce(const RunConfig& config, int64_t memory_rows, const std::string& dir) {
+Outcome RunOnce(const RunConfig& config, const TierCase& c, int64_t memory_rows,
+                const std::string& dir) {
   const std::atomic<bool> stop{false};
   RunOptions options;
   options.show_progress = false;
   options.predictions_path = dir + "/predictions";
   options.memory_rows = memory_rows;
+  options.open_store = [&](const std::string& path, DiskOptions store) {
+    store.index_bytes = c.index_bytes;
+    store.page_bytes = c.page_bytes;
+    return DiskStore::Open(path, store);
+  };
   Outcome outcome;
   outcome.report = TrainModel(PosixEnv(), config, options, stop);
   outcome.predictions = ReadWholeFile(PosixEnv(), options.predictions_path);
@@ -129,21 +175,28 @@ std::vector<std::string> Joined(std::vector<std::string> a, const std::vector<st
   return a;
 }
 
-void ExpectExact(uint64_t number) {
-  const TierCase tier_case = CaseMaker(number).Make();
+// Returns what the run through the tiers did.
+TierReport ExpectExact(uint64_t number) {
+  TierCase tier_case = CaseMaker(number).Make();
+  TestDir dir;
+  tier_case.model =
+      Joined({"data.format=csv", "data.dense=[\"x\", \"y\", \"z\"]",
+              "data.train=" + dir.path() + "/train.csv", "data.test=" + dir.path() + "/test.csv"},
+             tier_case.model);
   const std::vector<std::string> all = Joined(tier_case.model, tier_case.tiers);
   SCOPED_TRACE(
       fmt::format("repeat with: TERRACE_TIER_CASE={} build/release/train_test "
                   "--gtest_filter=TierExactness.RandomRuns\n{} spare {}",
                   number, fmt::join(all, " "), tier_case.spare));
-  TestDir dir;
+  WriteExamples(tier_case, 2 * number, tier_case.examples, dir.path() + "/train.csv");
+  WriteExamples(tier_case, 2 * number + 1, tier_case.test_examples, dir.path() + "/test.csv");
   const RunConfig plain = SmallRun(tier_case.model);
-  const Outcome expected = RunOnce(plain, 0, dir.path());
+  const Outcome expected = RunOnce(plain, tier_case, 0, dir.path());
 
   const RunConfig tiered = SmallRun(Joined(all, {"tiers.disk.path=" + dir.path() + "/rows"}));
   const int64_t least = MostRowsOfABatch(plain);
   const auto rows = static_cast<int64_t>((1 + tier_case.spare) * static_cast<double>(least));
-  const Outcome got = RunOnce(tiered, rows, dir.path());
+  const Outcome got = RunOnce(tiered, tier_case, rows, dir.path());
   EXPECT_EQ(got.report.model_digest, expected.report.model_digest);
   EXPECT_EQ(got.predictions, expected.predictions);
   EXPECT_EQ(got.report.rows, expected.report.rows);
@@ -154,6 +207,7 @@ void ExpectExact(uint64_t number) {
   EXPECT_EQ(stats.lookups, expected.report.row_lookups);
   EXPECT_EQ(stats.lookups, stats.hits + stats.from_disk + stats.created);
   EXPECT_LE(stats.written, stats.evicted);
+  return got.report.tiers;
 }
 
 TEST(TierExactness, RandomRuns) {
@@ -163,7 +217,22 @@ TEST(TierExactness, RandomRuns) {
   }
   const char* count = std::getenv("TERRACE_TIER_CASES");
   const uint64_t cases = count != nullptr ? std::strtoull(count, nullptr, 10) : 300;
-  for (uint64_t number = 1; number <= cases && !HasFailure(); ++number) ExpectExact(number);
+  TierReport sum;
+  for (uint64_t number = 1; number <= cases && !HasFailure(); ++number) {
+    const TierReport one = ExpectExact(number);
+    sum.rows.Add(one.rows);
+    sum.disk.Add(one.disk);
+    sum.windows.cut += one.windows.cut;
+    sum.windows.squeezed += one.windows.squeezed;
+  }
+  if (HasFailure() || cases < 300) return;
+  // What is rare in a run came up all the same.
+  EXPECT_GT(sum.windows.cut, 0);
+  EXPECT_GT(sum.windows.squeezed, 0);
+  EXPECT_GT(sum.rows.eval_evicted, 0);
+  EXPECT_GT(sum.rows.from_disk, 0);
+  EXPECT_GT(sum.disk.page_reads, 0);
+  EXPECT_GT(sum.disk.merges, 0);
 }
 
 }  // namespace
