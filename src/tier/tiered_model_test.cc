@@ -170,7 +170,8 @@ class Stages {
     }
     table().EndWindow(&window.moves);
     CheckWindow(before, window);
-    planned_.push_back(std::move(window));
+    // While the first batch waits there is nothing to carry: an empty window would keep it waiting.
+    if (!window.items.empty() || !window.moves.empty()) planned_.push_back(std::move(window));
   }
 
   // Rows came and left as the moves say, all others are where they were.
