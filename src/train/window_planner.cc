@@ -11,10 +11,11 @@
 namespace terrace {
 namespace {
 
-// Of the rows that a table can have in memory, those of a window are at most one in so many, so
-// that the windows in flight leave room for rows that are kept because they will be used again.
-constexpr int64_t kWindowShare = 4;
-constexpr int64_t kKnownShare = 2;
+// Of the rows that a table can have in memory, those of a window are at most one in so many,
+// counted batch by batch, so that one can come while another is trained even where batches share no
+// rows.
+constexpr int64_t kWindowShare = 2;
+constexpr int64_t kKnownShare = 1;
 
 int64_t Moves(const Window& window) {
   size_t sum = 0;

@@ -106,9 +106,9 @@ WindowLimits Limits(int64_t batches) {
 }
 
 TEST(WindowPlanner, AWindowIsCutWhereItsRowsAreTooManyForItsShare) {
-  Planned p(Limits(4), 80, 0);
+  Planned p(Limits(4), 40, 0);
   for (uint64_t i = 0; i < 6; ++i) p.Train(10 * i, 10);
-  EXPECT_THAT(p.Next(), ElementsAre(0, 1));  // a quarter of the rows
+  EXPECT_THAT(p.Next(), ElementsAre(0, 1));  // half of the rows
   EXPECT_THAT(p.Next(), ElementsAre(2, 3));
   EXPECT_THAT(p.Next(), ElementsAre(4, 5));
   EXPECT_EQ(p.planner->stats().windows, 3);
@@ -177,11 +177,11 @@ TEST(WindowPlanner, WantsTheBatchesOfTwoWindowsIfItLooksAhead) {
   }
 }
 
-TEST(WindowPlanner, WantsNoMoreThanHalfOfItsRows) {
+TEST(WindowPlanner, WantsNoMoreThanItsRows) {
   Planned p(Limits(50), 100, 0);
   int added = 0;
   for (; p.planner->WantsMore(); ++added) p.Train(0, 10);
-  EXPECT_EQ(added, 6);
+  EXPECT_EQ(added, 11);
 }
 
 TEST(WindowPlanner, OnlySoManyWindowsAreInFlight) {
