@@ -1,7 +1,7 @@
 # Thin on purpose: CMake presets do the work (CMakePresets.json).
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test bench bench-build bench-peers bench-train bench-parse bench-lr \
-        bench-index bench-disk check format format-check includes tidy asan tsan clang fuzz crash accuracy clean
+        bench-index bench-disk bench-tiers check format format-check includes tidy asan tsan clang fuzz crash accuracy clean
 
 TERRACE := build/release/terrace
 
