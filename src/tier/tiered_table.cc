@@ -333,7 +333,13 @@ void TieredTable::Fetch(std::span<const RowMove> moves) {
 // --- push ---
 
 void TieredTable::Write(const WriteBack& rows) {
-  disk_->Put(rows.keys, rows.rows.data());
+  try {
+    disk_->Put(rows.keys, rows.rows.data());
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    throw Error(e.code(), fmt::format("table `{}`: its disk tier's memory is tiers.disk.memory: {}",
+                                      memory_.schema().name, e.what()));
+  }
   written_ += Count(rows.keys.size());
 }
 

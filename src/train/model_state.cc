@@ -9,11 +9,13 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "tier/digest.h"
 
 namespace terrace {
 namespace {
 
+constexpr int64_t kLeastStoreMemory = 5 << 20;
 constexpr int64_t kPartitionMemory = 128 << 10;  // of the disk tier's
 
 // A table's rows are in a directory of its name.
@@ -60,6 +62,13 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
 void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open) {
   const auto count = static_cast<int64_t>(tables.size());
   const int64_t memory = DiskTierMemory(config);
+  if (memory / count < kLeastStoreMemory)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the disk tier has {} of memory for {} table{}, and each needs {} or "
+                            "more: raise tiers.disk.memory, or tiers.memory.budget, of which it is "
+                            "a fifth by default",
+                            ShortBytes(static_cast<double>(memory)), count, count == 1 ? "" : "s",
+                            ShortBytes(static_cast<double>(kLeastStoreMemory))));
   for (const auto& table : tables) {
     CheckDirectoryName(table->schema().name);
     DiskOptions options;

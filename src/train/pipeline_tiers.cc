@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kChunkShare = 256;  // of the budget
 constexpr int kWriteBacks = 3;
+constexpr int64_t kOtherBytes = 6 << 20;  // stacks, the heap's own memory
 constexpr int64_t kWindowsBetweenLooks = 16;
 constexpr int64_t kSpareShare = 24;
 // A move is on the list of the window that is planned, of one that waits and of one that is pulled;
@@ -57,7 +58,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   needs.item_bytes += needs.item_bytes / 8;  // others are larger
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
-  needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_;
+  needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + kOtherBytes;
   needs.growing_bytes = chunk_bytes_;
   if (config_.tiers.disk.memory == 0) needs.growing_bytes += DiskTierMemory(config_.tiers);
 
