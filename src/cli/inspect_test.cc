@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/test_dir.h"
 #include "cli/store_paths.h"
 #include "tier/disk_store.h"
-#include "base/test_dir.h"
 
 namespace terrace {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "tier/disk_manifest.h"
 #include "base/test_dir.h"
+#include "tier/disk_manifest.h"
 
 namespace terrace {
 namespace {

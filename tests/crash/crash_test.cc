@@ -12,8 +12,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "crash_work.h"
 #include "base/test_dir.h"
+#include "crash_work.h"
 
 namespace terrace {
 namespace {
