@@ -286,7 +286,7 @@ void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) co
     if (move.evict) out->keys.push_back(move.victim);
   out->rows.resize(out->keys.size() * disk_row_bytes_);
   if (disk_row_bytes_ > payload_bytes_)
-    std::memset(out->rows.data(), 0, out->rows.size());  // padding has one value
+    std::fill(out->rows.begin(), out->rows.end(), std::byte{0});  // padding has one value
   std::byte* to = out->rows.data();
   for (size_t i = 0; i < moves.size(); ++i) {
     if (i + kAhead < moves.size() && moves[i + kAhead].evict)
