@@ -48,7 +48,6 @@ class ReadBuffers {
   ReadBuffers(size_t count, size_t size);
   std::byte* operator[](size_t i) { return first_ + i * stride_; }
   size_t stride() const { return stride_; }  // `size`, rounded up to pages
-  size_t bytes() const { return memory_.size(); }
 
  private:
   const size_t stride_;

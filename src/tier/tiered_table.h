@@ -17,6 +17,7 @@
 // leads to: it changes neither tier.
 //
 // Threads: `plan` calls all but the functions of `pull` and `push` below. Stats may be read by any.
+// Failure: what the disk store throws comes from Fetch and Write; the table must not be used then.
 #pragma once
 
 #include <atomic>

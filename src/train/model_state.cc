@@ -102,11 +102,14 @@ std::string ModelState::Digest(Workers* workers) const {
 
 int64_t ModelState::rows() const {
   int64_t total = 0;
-  for (const auto& table : tables) total += table->rows();
-  if (tiered.empty()) return total;
-  total = 0;
   for (const auto& table : tiered) total += table->stats().created;
+  if (!tiered.empty()) return total;
+  for (const auto& table : tables) total += table->rows();
   return total;
+}
+
+int64_t ModelState::dense_bytes() const {
+  return static_cast<int64_t>(sizeof(float)) * (params.size() + dense_state.size());
 }
 
 }  // namespace terrace

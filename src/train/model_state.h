@@ -27,6 +27,7 @@ struct ModelState {
   // same for the same model, wherever rows live. 32 hex digits.
   std::string Digest(Workers* workers) const;
   int64_t rows() const;
+  int64_t dense_bytes() const;  // parameters with their optimizer's state
 
   // Puts a disk tier below every table, in directories of its path. `open` opens a store.
   using OpenStore =

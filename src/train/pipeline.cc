@@ -13,6 +13,14 @@ constexpr size_t kNoLimit = size_t{1} << 30;  // of a queue that other things bo
 
 }  // namespace
 
+MemoryNeeds MemoryNeeds::Of(const RunConfig& config, const ModelState& state,
+                            const StepRunner& step, int64_t process_bytes) {
+  MemoryNeeds needs;
+  needs.fixed_bytes = process_bytes + step.scratch_bytes() + state.dense_bytes() +
+                      (state.tiered.empty() ? 0 : DiskTierMemory(config.tiers));
+  return needs;
+}
+
 Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
                    ModelState* state, const MemoryNeeds& needs, const std::atomic<bool>& stop)
     : config_(config),

@@ -27,6 +27,7 @@
 #include "tier/planner.h"
 #include "train/model_state.h"
 #include "train/run_config.h"
+#include "train/step.h"
 #include "train/tier_sizes.h"
 #include "train/window_planner.h"
 #include "train/work_item.h"
@@ -39,6 +40,10 @@ inline int DedupThreads(int train_threads) { return std::clamp(train_threads / 2
 
 // What is known of memory before the first batch.
 struct MemoryNeeds {
+  // Of a run through these: `process_bytes` before it, the net, the disk tier.
+  static MemoryNeeds Of(const RunConfig& config, const ModelState& state, const StepRunner& step,
+                        int64_t process_bytes);
+
   int64_t fixed_bytes = 0;  // all but readers, batches and rows
   int64_t rows = 0;         // not 0: so many rows of each table in memory, whatever the budget
 };

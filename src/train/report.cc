@@ -162,14 +162,16 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
     AddMetrics(e.metrics, &one);
     json["evaluations"].push_back(one);
   }
-  for (const TimePoint& p : report.timeline)
-    json["timeline"].push_back({{"seconds", p.seconds},
-                                {"examples", p.examples},
-                                {"longest_batch", p.longest_batch},
-                                {"rows", p.rows},
-                                {"lookups", p.tiers.lookups},
-                                {"memory_hits", p.tiers.hits},
-                                {"disk_hits", p.tiers.from_disk}});
+  for (const TimePoint& p : report.timeline) {
+    Json one = {
+        {"seconds", p.seconds}, {"examples", p.examples}, {"longest_batch", p.longest_batch}};
+    if (report.tiers.used)
+      one.update({{"rows", p.tiers.created},
+                  {"lookups", p.tiers.lookups},
+                  {"memory_hits", p.tiers.hits},
+                  {"disk_hits", p.tiers.from_disk}});
+    json["timeline"].push_back(one);
+  }
   return json.dump(2) + "\n";
 }
 

@@ -17,6 +17,7 @@ namespace {
 
 // Buckets of the AUC in the progress line: small, so that it stays in the cache.
 constexpr int64_t kProgressBuckets = 4096;
+constexpr size_t kMostTimePoints = 1000;
 
 // Loss and AUC of the training examples since the start of an epoch, each before its update.
 class RunningTrainMetrics {
@@ -73,9 +74,7 @@ class TrainStage {
     const auto open = [this](const OpenDataOptions& part) {
       return OpenData(env_, config_.data, spec_, part);
     };
-    MemoryNeeds needs;
-    needs.fixed_bytes = report_.process_bytes + step_->scratch_bytes() + DenseBytes() +
-                        (state_->tiered.empty() ? 0 : DiskTierMemory(config_.tiers));
+    MemoryNeeds needs = MemoryNeeds::Of(config_, *state_, *step_, report_.process_bytes);
     needs.rows = options_.memory_rows;
     pipeline_ = std::make_unique<Pipeline>(config_, spec_, open, DedupThreads(workers_.threads()),
                                            state_.get(), needs, stop_);
@@ -192,25 +191,23 @@ class TrainStage {
     return stats;
   }
 
-  int64_t DenseBytes() const {
-    return static_cast<int64_t>(sizeof(float)) *
-           (state_->params.size() + state_->dense_state.size());
-  }
-
   void AddToTimeline() {
     const double now = NowSeconds() - start_;
-    if (report_.timeline.empty()) last_batch_ = now;
+    std::vector<TimePoint>& line = report_.timeline;
+    if (line.empty()) last_batch_ = now;
     longest_batch_ = std::max(longest_batch_, now - last_batch_);
     last_batch_ = now;
-    if (!report_.timeline.empty() && now < report_.timeline.back().seconds + 1) return;
-    TimePoint point;
-    point.seconds = now;
-    point.examples = report_.examples;
-    point.longest_batch = longest_batch_;
-    point.tiers = TierStats();
-    point.rows = state_->tiered.empty() ? 0 : point.tiers.created;
-    report_.timeline.push_back(point);
+    if (!line.empty() && now < line.back().seconds + timeline_step_) return;
+    line.push_back({now, report_.examples, longest_batch_, TierStats()});
     longest_batch_ = 0;
+    if (line.size() < kMostTimePoints) return;
+    // Every second point goes, and they come half as often from now on.
+    for (size_t i = 0; i < line.size() / 2; ++i) {
+      line[i] = line[2 * i + 1];
+      line[i].longest_batch = std::max(line[i].longest_batch, line[2 * i].longest_batch);
+    }
+    line.resize(line.size() / 2);
+    timeline_step_ *= 2;
   }
 
   double TrainSeconds() const {
@@ -365,6 +362,7 @@ class TrainStage {
   double eval_seconds_ = 0;
   double last_batch_ = 0;
   double longest_batch_ = 0;
+  double timeline_step_ = 1;  // seconds between points
   TieredStats shown_;  // in the progress line before
   std::unique_ptr<MetricsCollector> collector_;
   std::unique_ptr<AtomicFile> predictions_;

@@ -42,11 +42,10 @@ struct TierReport {
   DiskStats disk;  // of all tables: totals only
 };
 
-// A run over time, about once a second.
+// A run over time: once a second, in long runs less often.
 struct TimePoint {
   double seconds = 0;
   int64_t examples = 0;
-  int64_t rows = 0;
   double longest_batch = 0;  // seconds from one batch to the next, since the point before
   TieredStats tiers;         // counts since the start
 };

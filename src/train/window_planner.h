@@ -6,7 +6,8 @@
 // last pushes out what later batches would have used. Only a batch whose own rows do not fit is
 // refused.
 //
-// Belongs to the plan thread.
+// Belongs to the plan thread. Throws Error(kUsage), with the budget that is needed, for a batch that
+// does not fit; the run cannot go on then.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A batch on its way through the stages.
+// A batch on its way through the stages. Plain data; owned by one stage at a time.
 #pragma once
 
 #include <cstdint>
