@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/cpu.h"
 #include "base/error.h"
 
 extern "C" int openblas_get_num_threads();
+extern "C" char* openblas_get_corename();
 
 namespace terrace {
 namespace {
@@ -45,6 +47,12 @@ TEST(CpuDevice, RefusesMoreMemoryThanThereIsAndNamesTheSize) {
 TEST(CpuDevice, PinsTheBlasLibraryToOneThread) {
   CpuDevice();
   EXPECT_EQ(openblas_get_num_threads(), 1);
+}
+
+TEST(CpuDevice, UsesBlasKernelsOfThisCpuEvenIfTheLibraryDoesNotKnowIt) {
+  CpuDevice();
+  if (CurrentIsa() == IsaLevel::kBaseline) return;
+  EXPECT_STRNE(openblas_get_corename(), "Prescott");  // what it takes for CPUs it does not know
 }
 
 TEST(Buffer, MovesItsMemory) {
