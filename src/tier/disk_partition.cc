@@ -245,15 +245,19 @@ void DiskPartition::FlushBuffer(bool everything, AlignedBuffer* scratch) {
                   pages * layout_.page_bytes);
 
   const uint32_t first = next_page();
-  for (size_t i = 0; i < slots.size(); ++i)
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (i + kAhead < slots.size()) index_.Prefetch(buffer_.mix(slots[i + kAhead]));
     index_.Set(buffer_.mix(slots[i]), LogPlace::Page(first + static_cast<uint32_t>(i / per_page),
                                                      buffer_.tombstone(slots[i])));
+  }
   log.pages += static_cast<int64_t>(pages);
   log.entries += static_cast<int64_t>(slots.size());
   context_.log_bytes_written += static_cast<int64_t>(pages * layout_.page_bytes);
   buffer_.Remove(slots);
-  for (uint32_t slot = 0; slot < buffer_.size(); ++slot)
+  for (uint32_t slot = 0; slot < buffer_.size(); ++slot) {
+    if (slot + kAhead < buffer_.size()) index_.Prefetch(buffer_.mix(slot + kAhead));
     index_.Set(buffer_.mix(slot), LogPlace::Buffer(slot, buffer_.tombstone(slot)));
+  }
 }
 
 DiskPartition::Version DiskPartition::Flush(bool seal) {

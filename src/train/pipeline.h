@@ -112,6 +112,7 @@ class Pipeline {
   void StartTiers(const WorkItem& first);
   void KeepQueueBytes(int64_t item_bytes);
   void UseSpareMemory();
+  void LimitWindow(int64_t batches);
   bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
   void PullLoop();
   bool PullWindow(Window* window);
@@ -165,11 +166,14 @@ class Pipeline {
   RowRoom room_;
   int64_t window_ = 0;
   TierNeeds tier_needs_;
-  int64_t queue_bytes_ = 0;  // that all items together may take
+  int64_t queue_bytes_ = 0;   // that all items together may take
+  int64_t window_moves_ = 0;  // at most, by the budget
   // Of the pull and push threads, then readable after the end.
   StageTime pull_time_;
   StageTime link_time_;
   StageTime push_time_;
+  // Moves that pull carries out in the longest time a batch should wait, by its pace up to now.
+  std::atomic<int64_t> pull_moves_{0};
   int64_t link_bytes_ = 0;  // of the largest batch's inverse indexes
   int64_t push_bytes_ = 0;
   int64_t writes_started_ = 0;  // of pull

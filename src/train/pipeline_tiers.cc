@@ -15,7 +15,10 @@ namespace {
 constexpr int64_t kChunkShare = 256;  // of the budget
 constexpr int kWriteBacks = 3;
 constexpr int64_t kOtherBytes = 6 << 20;  // stacks, the heap's own memory
-constexpr int64_t kWindowsBetweenLooks = 16;
+constexpr int64_t kWindowsBetweenLooks = 8;
+// All batches of a window wait while its rows come: fewer rows where those take longer.
+constexpr double kPullSeconds = 0.7;
+constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
 constexpr int64_t kSpareShare = 24;
 // A move is on the list of the window that is planned, of one that waits and of one that is pulled;
 // that one is sorted, too.
@@ -82,7 +85,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   }
   WindowLimits limits;
   limits.batches = window_ = sizes.window;
-  limits.moves = sizes.moves;
+  limits.moves = window_moves_ = sizes.moves;
   limits.prefetch = needs.prefetch;
   limits.look_ahead = needs.look_ahead;
   limits.budget = needs.budget;
@@ -108,8 +111,11 @@ void Pipeline::KeepQueueBytes(int64_t item_bytes) {
   if (item_bytes <= item_bytes_) return;
   item_bytes_ = item_bytes;
   const int64_t items = queue_bytes_ / item_bytes_;
-  const int64_t window = std::clamp<int64_t>(
-      (items - tier_needs_.fixed_items) / tier_needs_.windows(), 1, planner_->batches());
+  LimitWindow((items - tier_needs_.fixed_items) / tier_needs_.windows());
+}
+
+void Pipeline::LimitWindow(int64_t batches) {
+  const int64_t window = std::clamp<int64_t>(batches, 1, planner_->batches());
   if (window == planner_->batches()) return;
   planner_->set_batches(window);
   max_items_ = tier_needs_.fixed_items + tier_needs_.windows() * window;
@@ -127,6 +133,10 @@ void Pipeline::UseSpareMemory() {
   const int64_t promised = std::max<int64_t>(0, DiskTierMemory(config_.tiers) - disk_bytes) +
                            std::max<int64_t>(0, max_items_ - items_made_) * item_bytes_ +
                            queue_bytes_ / kSpareShare;
+  // Windows that are always cut for their moves never need all the batches they may have.
+  const int64_t most_made = items_made_ + items_made_ / 16;
+  if (planner_->stats().cut == planner_->stats().windows && most_made < max_items_)
+    LimitWindow((most_made - tier_needs_.fixed_items) / tier_needs_.windows());
   const int64_t spare =
       tier_needs_.budget - tier_needs_.budget / kSpareShare - RssBytes() - promised;
   if (spare > tier_needs_.budget / kSpareShare) room_.bytes += spare / 2;
@@ -163,6 +173,7 @@ void Pipeline::WindowLoop() {
     }
     if (planner_ == nullptr || planner_->empty()) break;
     Window window;
+    if (pull_moves_ > 0) planner_->set_moves(std::min<int64_t>(window_moves_, pull_moves_));
     if (!planner_->Next(&window)) return;
     for (const auto& item : window.items) KeepQueueBytes(item->bytes());
     if (!window_queue_.Push(std::move(window))) return;
@@ -190,7 +201,13 @@ void Pipeline::PullLoop() {
       window = window_queue_.Pop();
     }
     if (!window) break;
+    const double begin = NowSeconds();
+    size_t moves = 0;
+    for (const RowMoves& of_table : window->moves) moves += of_table.size();
     if (!PullWindow(&*window)) return;
+    if (const double seconds = NowSeconds() - begin; moves >= kPacedMoves && seconds > 0)
+      pull_moves_ = std::max(
+          kPacedMoves, static_cast<int64_t>(static_cast<double>(moves) * kPullSeconds / seconds));
     for (auto& item : window->items)
       if (!pulled_queue_.Push(std::move(item))) return;
   }

@@ -6,8 +6,8 @@
 // last pushes out what later batches would have used. Only a batch whose own rows do not fit is
 // refused.
 //
-// Belongs to the plan thread. Throws Error(kUsage), with the budget that is needed, for a batch that
-// does not fit; the run cannot go on then.
+// Belongs to the plan thread. Throws Error(kUsage), with the budget that is needed, for a batch
+// that does not fit; the run cannot go on then.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,7 @@ class WindowPlanner {
 
   int64_t batches() const { return limits_.batches; }
   void set_batches(int64_t batches) { limits_.batches = batches; }
+  void set_moves(int64_t moves) { limits_.moves = moves; }
   const WindowStats& stats() const { return stats_; }
   int64_t most_moves() const { return most_moves_; }  // of one window
 
