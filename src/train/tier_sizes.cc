@@ -13,6 +13,9 @@ namespace {
 // Larger windows read more rows with one IO, but their batches take memory from rows.
 constexpr int64_t kQueueShare = 4;
 constexpr int64_t kMostWindow = 64;
+// Where a third of the rows of a batch move, such a window reaches the limit of moves; larger ones
+// would take memory from rows for batches that do not come.
+constexpr int64_t kMovesPerRow = 3;
 // More rows at once are read a little faster, but training advances in larger jerks.
 constexpr int64_t kMostMoves = 256 << 10;
 constexpr int64_t kMoveShare = 16;
@@ -26,12 +29,6 @@ std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes));
 
 TierSizes DivideBudget(const TierNeeds& needs) {
   TierSizes sizes;
-  const auto items = [&](int64_t window) { return needs.fixed_items + needs.windows() * window; };
-  const int64_t queue_items = needs.budget / kQueueShare / std::max<int64_t>(needs.item_bytes, 1);
-  sizes.window = needs.window > 0
-                     ? needs.window
-                     : std::clamp<int64_t>((queue_items - needs.fixed_items) / needs.windows(), 1,
-                                           kMostWindow);
   int64_t least = 0;
   int64_t batch_rows = 0;
   for (size_t t = 0; t < needs.batch_rows.size(); ++t) {
@@ -41,6 +38,14 @@ TierSizes DivideBudget(const TierNeeds& needs) {
   // The batch that reaches the limit may go beyond it with all its rows.
   sizes.moves = std::min(kMostMoves, needs.budget / kMoveShare / needs.move_bytes);
   const int64_t fixed = needs.fixed_bytes + (sizes.moves + batch_rows) * needs.move_bytes;
+  const auto items = [&](int64_t window) { return needs.fixed_items + needs.windows() * window; };
+  const int64_t queue_items = needs.budget / kQueueShare / std::max<int64_t>(needs.item_bytes, 1);
+  sizes.window = needs.window > 0
+                     ? needs.window
+                     : std::clamp<int64_t>(
+                           std::min((queue_items - needs.fixed_items) / needs.windows(),
+                                    kMovesPerRow * sizes.moves / std::max<int64_t>(batch_rows, 1)),
+                           1, kMostWindow);
   const auto rows_bytes = [&](int64_t window) {
     return needs.budget - needs.budget / kSlackShare - fixed - items(window) * needs.item_bytes;
   };
