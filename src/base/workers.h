@@ -54,4 +54,9 @@ class Workers {
 // Names the calling thread in debuggers and /proc (15 characters are kept).
 void NameThisThread(const std::string& name);
 
+// For a thread that mostly waits for a device: it gets the CPU soon after it wakes, also beside
+// threads that compute, so that the device does not wait for it. For Linux 6.12 and later; without
+// effect on others.
+void TakeShortTurns();
+
 }  // namespace terrace

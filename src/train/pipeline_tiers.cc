@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "base/workers.h"
 #include "train/pipeline.h"
 
 namespace terrace {
@@ -17,7 +18,7 @@ constexpr int kWriteBacks = 3;
 constexpr int64_t kOtherBytes = 6 << 20;  // stacks, the heap's own memory
 constexpr int64_t kWindowsBetweenLooks = 8;
 // All batches of a window wait while its rows come: fewer rows where those take longer.
-constexpr double kPullSeconds = 0.7;
+constexpr double kPullSeconds = 0.9;
 constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
 constexpr int64_t kSpareShare = 24;
 // A move is on the list of the window that is planned, of one that waits and of one that is pulled;
@@ -192,6 +193,7 @@ bool Pipeline::WaitForWrites() {
 }
 
 void Pipeline::PullLoop() {
+  TakeShortTurns();
   for (int i = 0; i < kWriteBacks; ++i) (void)free_writes_.Push(std::make_unique<WriteBack>());
   const double start = NowSeconds();
   for (;;) {

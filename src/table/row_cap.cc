@@ -1,0 +1,97 @@
+#include "table/row_cap.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace terrace {
+namespace {
+
+// Levels of all floats, and room for the base to lag behind.
+constexpr int32_t kLevels = 4096 + 2048;
+constexpr int32_t kLag = 1024;
+// Rows that go at once: so many that it does not happen in every batch.
+constexpr int64_t kSlackShare = 64;
+constexpr int64_t kStretches = 16;
+
+uint32_t StretchTicks(const LifeConfig& config) {
+  if (config.unseen == 0) return UINT32_MAX;
+  return static_cast<uint32_t>(std::max<int64_t>(config.unseen / kStretches, 1));
+}
+
+}  // namespace
+
+RowCap::RowCap(const LifeRules* rules)
+    : rules_(*rules), stretch_ticks_(StretchTicks(rules->config())) {
+  TERRACE_CHECK(rules_.config().max_rows > 0);
+}
+
+size_t RowCap::Place(int32_t level) const {
+  return static_cast<size_t>(std::clamp(level - base_, 0, kLevels - 1));
+}
+
+// Old levels sink with time until nothing tells them apart.
+void RowCap::RaiseBase(uint32_t tick) {
+  const int32_t base = rules_.LevelShift(tick) - kLag;
+  if (base < base_ + kLag) return;
+  const auto low = static_cast<size_t>(std::min(base - base_, kLevels - 1));
+  for (auto& [unused, stretch] : stretches_) {
+    std::vector<int64_t>& counts = stretch.counts;
+    const auto first = counts.begin() + static_cast<ptrdiff_t>(low);
+    *first = std::accumulate(counts.begin(), first + 1, int64_t{0});
+    std::fill(std::move(first, counts.end(), counts.begin()), counts.end(), 0);
+  }
+  base_ = base;
+}
+
+void RowCap::DropUnseen(uint32_t tick) {
+  const int64_t unseen = rules_.config().unseen;
+  if (unseen == 0) return;
+  while (!stretches_.empty()) {
+    const auto first = stretches_.begin();
+    const int64_t last_tick = (int64_t{first->first} + 1) * stretch_ticks_ - 1;
+    if (last_tick + unseen >= tick) return;
+    rows_ -= first->second.rows;
+    stretches_.erase(first);
+  }
+}
+
+void RowCap::Step(uint32_t tick, std::span<const RowUse> uses, std::vector<CapMark>* caps) {
+  RaiseBase(tick);
+  DropUnseen(tick);
+  Stretch& now = stretches_[StretchOf(tick)];
+  now.counts.resize(kLevels);
+  for (const RowUse& use : uses) {
+    ++now.counts[Place(use.is)];
+    ++now.rows;
+    ++rows_;
+    if (use.was == RowUse::kNever) continue;
+    Stretch& before = stretches_.at(StretchOf(use.was_seen));
+    --before.counts[Place(use.was)];
+    --before.rows;
+    --rows_;
+  }
+  if (rows_ > rules_.config().max_rows) Enforce(tick, caps);
+}
+
+void RowCap::Enforce(uint32_t tick, std::vector<CapMark>* caps) {
+  const int64_t most = rules_.config().max_rows;
+  int64_t surplus = rows_ - (most - most / kSlackShare);
+  size_t end = 0;  // rows of places below it go
+  for (; end < kLevels && surplus > 0; ++end)
+    for (auto& [unused, stretch] : stretches_) surplus -= stretch.counts[end];
+  for (auto& [unused, stretch] : stretches_) {
+    const auto last = stretch.counts.begin() + static_cast<ptrdiff_t>(end);
+    const int64_t gone = std::accumulate(stretch.counts.begin(), last, int64_t{0});
+    std::fill(stretch.counts.begin(), last, 0);
+    stretch.rows -= gone;
+    rows_ -= gone;
+  }
+  const int32_t level = base_ + static_cast<int32_t>(end);
+  // Earlier marks that say no more than this one.
+  std::erase_if(*caps, [level](const CapMark& cap) { return cap.level <= level; });
+  caps->push_back({tick, level});
+}
+
+}  // namespace terrace
