@@ -18,26 +18,35 @@ constexpr int64_t kMaxLogs = 8;
 constexpr int64_t kStepPages = 64;
 constexpr int64_t kRetryRows = 1 << 20;
 
+// Returns how many rows were left out because they are due.
 template <typename Writer>
-void CopyRows(SortedRows* rows, bool tombstones, Writer* writer, const ReadProgress& written) {
+int64_t CopyRows(SortedRows* rows, bool tombstones, const RowTest& due, Writer* writer,
+                 const ReadProgress& written) {
+  int64_t left_out = 0;
   for (int64_t pages = 0; rows->Next();) {
+    if (due && rows->row() != nullptr && due(rows->row())) {
+      ++left_out;
+      continue;
+    }
     if (rows->row() != nullptr || tombstones) writer->Add(rows->mix(), rows->row());
     if (writer->pages() < pages + kStepPages) continue;
     pages = writer->pages();
     written(kStepPages);
   }
+  return left_out;
 }
 
 }  // namespace
 
 DiskMerger::DiskMerger(DiskContext* context,
                        const std::vector<std::unique_ptr<DiskPartition>>* partitions,
-                       const DiskBudget& budget, bool background, Retire retire)
+                       const DiskBudget& budget, const DiskOptions& options, Retire retire)
     : context_(*context),
       partitions_(*partitions),
       budget_(budget),
-      background_(background),
+      background_(options.background),
       retire_(std::move(retire)),
+      due_(options.due),
       forced_(partitions->size()) {
   {
     MutexLock lock(&mu_);
@@ -257,11 +266,12 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
                     number, base_rows + frozen.keys,
                     budget_.FilterBits(store_rows, context_.absent_share()));
   SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, steps.read);
-  CopyRows(&rows, false, &writer, steps.written);
+  const int64_t expired = CopyRows(&rows, false, due_ ? due_() : RowTest(), &writer, steps.written);
   std::shared_ptr<BaseFile> base = writer.Finish();
   if (base != nullptr) bytes_written_ += base->file_bytes();
   retire_(partition.InstallBase(frozen, std::move(base)));
   ++merges_;
+  expired_ += expired;
 }
 
 void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Frozen& frozen,
@@ -272,7 +282,8 @@ void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Froz
   RowSources sources = frozen.sources;
   sources.base = nullptr;
   SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, steps.read);
-  CopyRows(&rows, true, &writer, steps.written);
+  // None is left out: the base may hold an older value, which would be found then.
+  CopyRows(&rows, true, {}, &writer, steps.written);
   writer.Flush();
   auto log = std::make_shared<LogFile>();
   log->number = number;
@@ -331,6 +342,7 @@ void DiskMerger::AddTo(DiskStats* stats) const {
   stats->log_rewrites = log_rewrites_;
   stats->merge_bytes_read = bytes_read_;
   stats->merge_bytes_written = bytes_written_;
+  stats->expired = expired_;
   MutexLock lock(&mu_);
   stats->merge_failure = failure_text_;
 }

@@ -31,7 +31,7 @@ class DiskMerger {
   // `retire` gets the paths of files that the store no longer uses.
   using Retire = std::function<void(const std::vector<std::string>& paths)>;
   DiskMerger(DiskContext* context, const std::vector<std::unique_ptr<DiskPartition>>* partitions,
-             const DiskBudget& budget, bool background, Retire retire);
+             const DiskBudget& budget, const DiskOptions& options, Retire retire);
   ~DiskMerger();
   DiskMerger(const DiskMerger&) = delete;
   DiskMerger& operator=(const DiskMerger&) = delete;
@@ -97,6 +97,7 @@ class DiskMerger {
   const DiskBudget& budget_;
   const bool background_;
   const Retire retire_;
+  const std::function<RowTest()> due_;
 
   mutable Mutex mu_;
   CondVar work_;                            // for the thread: something to do, or more rows put
@@ -112,6 +113,7 @@ class DiskMerger {
   std::string failure_text_ GUARDED_BY(mu_);          // of the last merge
   std::atomic<int64_t> allowed_index_{INT64_MAX}, allowed_pages_{INT64_MAX};  // set under mu_
   std::atomic<int64_t> merges_{0}, log_rewrites_{0}, bytes_read_{0}, bytes_written_{0};
+  std::atomic<int64_t> expired_{0};
 
   std::jthread thread_;
 };

@@ -87,7 +87,7 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
   if (read_only && context_.index_bytes > limit)
     budget_.FailIndex(dir, context_.index_bytes, limit);
   if (read_only) return;
-  merger_.emplace(&context_, &partitions_, budget_, options.background,
+  merger_.emplace(&context_, &partitions_, budget_, options,
                   [this](const std::vector<std::string>& paths) { files_.Retire(paths); });
   merger_->WaitForRoom();
 }

@@ -56,6 +56,7 @@ void DiskStats::Add(const DiskStats& other) {
   merge_bytes_written += other.merge_bytes_written;
   merges += other.merges;
   log_rewrites += other.log_rewrites;
+  expired += other.expired;
   engine = other.engine;
   direct = other.direct;
   page_bytes = std::max(page_bytes, other.page_bytes);

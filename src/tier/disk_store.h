@@ -31,6 +31,9 @@ enum class Durability {
   kScratch,  // files serve this process alone: opening starts empty, Commit is an error
 };
 
+// Whether a row may be dropped.
+using RowTest = std::function<bool(const std::byte* row)>;
+
 struct DiskOptions {
   static constexpr size_t kMinRowBytes = 16, kMaxRowBytes = 2048;
   static constexpr int kMaxPartitions = 4096;
@@ -47,6 +50,10 @@ struct DiskOptions {
   size_t index_bytes = 0;  // for the index of the logs; 0: what memory_bytes leaves
   int readers = 2;         // gets that run at the same time, at most; others wait
   size_t batch_keys = 0;   // keys of a get or put that are looked up at once; 0: from memory_bytes
+  // Asked at the start of each merge: rows that the test it returns is true for are dropped by that
+  // merge. Null: none. What it is true for once must stay of no use: when a merge comes by is left
+  // open.
+  std::function<RowTest()> due;
   Env* env = &PosixEnv();
 };
 
@@ -83,6 +90,7 @@ struct DiskStats {
   int64_t filtered = 0;  // absent keys that cost no read
   int64_t log_bytes_written = 0, merge_bytes_read = 0, merge_bytes_written = 0;
   int64_t merges = 0, log_rewrites = 0;
+  int64_t expired = 0;        // rows that merges dropped because they were due
   std::string engine;         // "io_uring" or "threads"
   bool direct = false;        // past the page cache
   std::string merge_failure;  // why the last merge failed, empty if it did not

@@ -1,8 +1,9 @@
 // Rows of one table in memory: an arena of fixed-size rows and an index from key to position.
 //
 // Position 0 is the default row, all zero. The arena is one reserved range of addresses: rows never
-// move. Either FindOrCreate hands out positions in the order keys are first seen, and rows stay; or
-// the caller decides which row is where, by Grow, Insert and Erase (tiered_table.h).
+// move. Either FindOrCreate hands out positions, in the order keys are first seen and again where
+// Remove made them free; or the caller decides which row is where, by Grow, Insert and Erase
+// (tiered_table.h).
 // Threads: one thread calls the non-const functions; others may at the same time read and write
 // rows at positions they were handed. Throws Error when memory runs out; the tier must not be used
 // then.
@@ -10,7 +11,9 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "base/memory.h"
 #include "table/schema.h"
 #include "tier/key_index.h"
 #include "tier/row_arena.h"
@@ -32,6 +35,12 @@ class MemoryTier {
 
   // Position of each key; keys not seen before get a row (initialised). Keys are distinct.
   void FindOrCreate(std::span<const uint64_t> keys, std::span<uint32_t> positions);
+  // The rows at these positions go. Nobody may hold them.
+  void Remove(std::span<const uint32_t> positions);
+  // The last position that was ever handed out by FindOrCreate.
+  int64_t last_position() const { return handed_; }
+  // By position: nobody's, since Remove.
+  std::vector<bool> Free() const;
   // Position of each key, 0 where absent.
   void Find(std::span<const uint64_t> keys, std::span<uint32_t> positions) const;
 
@@ -49,8 +58,15 @@ class MemoryTier {
 
  private:
   const TableSchema schema_;
+  void CreateAt(std::span<const uint64_t> keys, std::span<uint32_t> positions);
+
   RowArena arena_;
   KeyIndex index_;
+  int64_t handed_ = 0;
+  std::vector<uint32_t> free_;  // once Remove was called, FindOrCreate takes from here first
+  bool removed_ = false;
+  Array<uint64_t> new_keys_;
+  Array<uint32_t> new_positions_;
 };
 
 }  // namespace terrace
