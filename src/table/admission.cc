@@ -12,7 +12,6 @@ namespace terrace {
 namespace {
 
 constexpr size_t kChunk = 256;  // keys whose hashes and units are on the stack
-constexpr size_t kAhead = 16;   // keys whose lines are on their way
 constexpr uint64_t kStartKeys = 48 << 10;
 constexpr uint32_t kMagic = 0x4d444154;  // "TADM"
 constexpr uint32_t kVersion = 1;
@@ -51,7 +50,8 @@ int64_t Admission::Step(std::span<const uint64_t> keys, std::span<const uint32_t
       for (size_t i = 0; i < size; ++i) hashes[i] = HashOf(keys[begin + i]);
       FillUnits({hashes, size}, needs_shows ? &shows[begin] : nullptr,
                 needs_clicks ? &clicks[begin] : nullptr, units);
-      total += Count({hashes, size}, units, &admitted[begin]);
+      Count({hashes, size}, units, &admitted[begin]);
+      for (size_t i = 0; i < size; ++i) total += admitted[begin + i];
     }
   }
   ++batches_;
@@ -89,43 +89,28 @@ void Admission::FillUnits(std::span<const uint64_t> hashes, const uint32_t* show
   }
 }
 
-int64_t Admission::Count(std::span<const uint64_t> hashes, const uint32_t* units,
-                         uint8_t* admitted) {
-  const auto prefetch = [&](uint64_t hash) {
-    for (const Layer& layer : layers_) layer.counts.Prefetch(hash);
-  };
-  for (size_t i = 0; i < std::min(kAhead, hashes.size()); ++i) prefetch(hashes[i]);
-  int64_t total = 0;
-  for (size_t i = 0; i < hashes.size(); ++i) {
-    if (i + kAhead < hashes.size()) prefetch(hashes[i + kAhead]);
+void Admission::Count(std::span<const uint64_t> hashes, const uint32_t* units, uint8_t* admitted) {
+  uint32_t before[kChunk];
+  while (!hashes.empty()) {
+    // Of all keys, not only of those that the last layer does not have: a key may be there by
+    // another key's fingerprint, and have had more before.
+    const size_t old_layers = layers_.size() - 1;
+    if (old_layers > 0) std::fill_n(before, hashes.size(), 0u);
+    for (size_t i = 0; i < old_layers; ++i) layers_[i].counts.RaiseToCounts(hashes, before);
     KeyCounts& counts = layers_.back().counts;
-    const KeyCounts::Place place = counts.Find(hashes[i]);
-    uint32_t count = place.count;
-    if (count < units_.limit) {
-      // A key that is there may be so by another key's fingerprint: it can have had more before.
-      count = std::min(units_.limit, std::max(count, OldCount(hashes[i])) + units[i]);
-      if (count != place.count) {
-        counts.Set(place, hashes[i], count);
-        if (counts.keys() > counts.capacity()) Grow();
-      }
-    }
-    admitted[i] = count == units_.limit;
-    total += admitted[i];
+    const size_t done = counts.Add(hashes, units, old_layers > 0 ? before : nullptr, admitted);
+    if (counts.full()) Grow();
+    hashes = hashes.subspan(done);
+    units += done;
+    admitted += done;
   }
-  return total;
-}
-
-uint32_t Admission::OldCount(uint64_t hash) const {
-  uint32_t count = 0;
-  for (size_t i = 0; i + 1 < layers_.size(); ++i)
-    count = std::max(count, layers_[i].counts.Find(hash).count);
-  return count;
 }
 
 bool Admission::Admitted(uint64_t key) const {
-  if (layers_.empty()) return true;
   const uint64_t hash = HashOf(key);
-  return std::max(layers_.back().counts.Find(hash).count, OldCount(hash)) == units_.limit;
+  return layers_.empty() || std::ranges::any_of(layers_, [&](const Layer& layer) {
+           return layer.counts.Get(hash) == units_.limit;
+         });
 }
 
 void Admission::Grow() {

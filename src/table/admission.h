@@ -1,17 +1,20 @@
 // Decides which keys of a table get a row.
 //
 // Most keys of a click log are seen once or twice; a row for each would fill the disk and teach
-// nothing. Until a key is admitted a few bytes remember what was seen of it (key_counts.h): 2.8
-// bytes a distinct key for `count` up to 15 and `probability` if `keys` is about right, else 5.9 to
-// 11 bytes. Once admitted, a key stays so for as long as it is remembered.
+// nothing. Until a key is admitted a few bytes remember what was seen of it (key_counts.h): 2.5 to
+// 3 bytes a distinct key by probability and for `count` up to 15, 6 for more units, if `keys` is
+// about right; 6 to 12 bytes where it grows. Once admitted, a key stays so for as long as it is
+// remembered.
 //
 // What it decides is a pure function of config, seed and the stream of batches: the same whatever
 // the threads, tiers and windows are.
 //
 // - A key is never late: one whose units reached the limit while it was remembered is admitted.
-// - A key is early where it shares its count with another one. Whatever the stream is, such keys
-//   are at most 1 % at `keys` keys; the share of keys that really come early is measured in
-//   admission_test.cc: 0.3 % for `count` 2, less for others.
+// - A key may be early where it shares its count with another one. At `keys` keys, of which nine in
+//   ten are seen once, 0.07 % are early for `count` 2 and 0.05 % or less for others up to 15; if
+//   all are one short of the limit, the worst that a stream can do, 0.63 % (admission_test.cc
+//   measures both). The counts of a last period, and of a first table that `keys` made too small,
+//   add at most as much again.
 // - Forgetting: ticks are cut into periods of `forget` ticks; the counts of this period and of the
 //   last one are kept, and a key that is seen takes its count along. So a key keeps its count if it
 //   is seen again within `forget` ticks, and loses it after 2 * `forget` at the latest. A row that
@@ -80,8 +83,7 @@ class Admission {
   // Units of each key of a part of a batch.
   void FillUnits(std::span<const uint64_t> hashes, const uint32_t* shows, const uint32_t* clicks,
                  uint32_t* units) const;
-  uint32_t OldCount(uint64_t hash) const;  // in all layers but the last
-  int64_t Count(std::span<const uint64_t> hashes, const uint32_t* units, uint8_t* admitted);
+  void Count(std::span<const uint64_t> hashes, const uint32_t* units, uint8_t* admitted);
   void Grow();
   void BeginPeriod(uint64_t period);
 

@@ -15,6 +15,7 @@ namespace terrace {
 namespace {
 
 constexpr int kMinFingerprintBits = 12;
+constexpr size_t kAhead = 16;  // keys whose lines are on their way
 
 // Bit i: word i of the line is `value` within `mask`.
 uint32_t Match16(const std::byte* line, uint32_t value, uint32_t mask) {
@@ -32,7 +33,7 @@ uint32_t Match16(const std::byte* line, uint32_t value, uint32_t mask) {
   uint16_t words[32];
   std::memcpy(words, line, sizeof(words));
   uint32_t bits = 0;
-  for (int i = 0; i < 32; ++i) bits |= uint32_t{(words[i] & mask) == value} << i;
+  for (int i = 0; i < 32; ++i) bits |= uint32_t{(words[i] & mask & 0xffff) == value} << i;
   return bits;
 #endif
 }
@@ -55,6 +56,29 @@ uint32_t Match32(const std::byte* line, uint32_t value, uint32_t mask) {
   for (int i = 0; i < 16; ++i) bits |= uint32_t{(words[i] & mask) == value} << i;
   return bits;
 #endif
+}
+
+template <typename Word>
+Word LoadWord(const std::byte* line, int word) {
+  Word value;
+  std::memcpy(&value, line + static_cast<size_t>(word) * sizeof(Word), sizeof(Word));
+  return value;
+}
+
+template <typename Word>
+void StoreWord(std::byte* line, int word, Word value) {
+  std::memcpy(line + static_cast<size_t>(word) * sizeof(Word), &value, sizeof(Word));
+}
+
+// The word of a fingerprint, or else the first empty one; 32: there is neither. One expression for
+// both: whether a key is new is too random to branch on. Empty words come last, so the first match
+// of either kind is the right one.
+template <typename Word>
+int Locate(const std::byte* line, uint32_t value, uint32_t mask) {
+  if constexpr (sizeof(Word) == 2)
+    return std::countr_zero(Match16(line, value, mask) | Match16(line, 0, ~0u));
+  else
+    return std::countr_zero(Match32(line, value, mask) | Match32(line, 0, ~0u));
 }
 
 }  // namespace
@@ -82,7 +106,8 @@ Array<SpilledCounts::Entry> SpilledCounts::Sorted() const {
 }
 
 KeyCounts::KeyCounts(int word_bits, uint32_t limit)
-    : word_bits_(word_bits),
+    : limit_(limit),
+      word_bits_(word_bits),
       count_bits_(std::bit_width(limit)),
       fingerprint_bits_(word_bits - count_bits_) {}
 
@@ -92,35 +117,62 @@ KeyCounts::KeyCounts(uint64_t keys, uint32_t limit, bool exact)
   lines_.assign(std::max<uint64_t>(1, (keys + keys_per_line() - 1) / keys_per_line()), Line{});
 }
 
-KeyCounts::Place KeyCounts::Find(uint64_t hash) const {
-  const uint64_t line = LineOf(hash);
-  const uint32_t fingerprint = FingerprintOf(hash);
-  const std::byte* const bytes = lines_[line].bytes;
-  const uint32_t value = fingerprint << count_bits_;
+template <typename Word>
+uint32_t KeyCounts::GetAs(uint64_t hash) const {
+  const std::byte* const line = lines_[LineOf(hash)].bytes;
   const uint32_t mask = ~uint32_t{0} << count_bits_;
-  const uint32_t matches =
-      word_bits_ == 16 ? Match16(bytes, value, mask & 0xffff) : Match32(bytes, value, mask);
-  if (matches != 0) {
-    // The first match is the key or, for a fingerprint of 0, perhaps the first empty word.
-    const int word = std::countr_zero(matches);
-    return {WordAt(line, word) & ~mask, word, line, fingerprint};
-  }
-  const int used = Used(line);
-  if (used < words_per_line()) return {0, used, line, fingerprint};
-  return {spilled_.Get(hash), -1, line, fingerprint};
+  const int word = Locate<Word>(line, FingerprintOf(hash) << count_bits_, mask);
+  return word == 32 ? spilled_.Get(hash) : LoadWord<Word>(line, word) & ~mask;
 }
 
-void KeyCounts::Set(const Place& place, uint64_t hash, uint32_t count) {
-  keys_ += place.count == 0;
-  if (place.word < 0)
-    spilled_.Set(hash, count);
-  else
-    SetWord(place.line, place.word, place.fingerprint << count_bits_ | count);
+uint32_t KeyCounts::Get(uint64_t hash) const {
+  return word_bits_ == 16 ? GetAs<uint16_t>(hash) : GetAs<uint32_t>(hash);
+}
+
+void KeyCounts::RaiseToCounts(std::span<const uint64_t> hashes, uint32_t* counts) const {
+  for (size_t i = 0; i < std::min(kAhead, hashes.size()); ++i) Prefetch(hashes[i]);
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    if (i + kAhead < hashes.size()) Prefetch(hashes[i + kAhead]);
+    counts[i] = std::max(counts[i], Get(hashes[i]));
+  }
+}
+
+template <typename Word>
+size_t KeyCounts::AddAs(std::span<const uint64_t> hashes, const uint32_t* units,
+                        const uint32_t* least, uint8_t* at_limit) {
+  const uint32_t mask = ~uint32_t{0} << count_bits_;
+  const uint64_t capacity = this->capacity();
+  for (size_t i = 0; i < std::min(kAhead, hashes.size()); ++i) Prefetch(hashes[i]);
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    if (i + kAhead < hashes.size()) Prefetch(hashes[i + kAhead]);
+    const uint64_t hash = hashes[i];
+    std::byte* const line = lines_[LineOf(hash)].bytes;
+    const uint32_t value = FingerprintOf(hash) << count_bits_;
+    const int word = Locate<Word>(line, value, mask);
+    const uint32_t before = word == 32 ? spilled_.Get(hash) : LoadWord<Word>(line, word) & ~mask;
+    const uint32_t after =
+        std::min(limit_, std::max(before, least == nullptr ? 0 : least[i]) + units[i]);
+    if (word < 32)  // an empty word stays 0 where nothing was counted
+      StoreWord(line, word, static_cast<Word>(after == 0 ? 0 : value | after));
+    else if (after != before)
+      spilled_.Set(hash, after);
+    at_limit[i] = after == limit_;
+    keys_ += static_cast<uint64_t>(before == 0) & static_cast<uint64_t>(after != 0);
+    if (keys_ > capacity) return i + 1;
+  }
+  return hashes.size();
+}
+
+size_t KeyCounts::Add(std::span<const uint64_t> hashes, const uint32_t* units,
+                      const uint32_t* least, uint8_t* at_limit) {
+  return word_bits_ == 16 ? AddAs<uint16_t>(hashes, units, least, at_limit)
+                          : AddAs<uint32_t>(hashes, units, least, at_limit);
 }
 
 bool KeyCounts::Double() {
   if (fingerprint_bits_ <= kMinFingerprintBits) return false;
   KeyCounts twice;
+  twice.limit_ = limit_;
   twice.word_bits_ = word_bits_;
   twice.count_bits_ = count_bits_;
   twice.fingerprint_bits_ = fingerprint_bits_ - 1;
@@ -136,8 +188,10 @@ bool KeyCounts::Double() {
   }
   twice.keys_ = keys_ - spilled_.size();
   for (const SpilledCounts::Entry& entry : spilled_.Sorted()) {
-    const Place place = twice.Find(entry.hash);  // taken only by one that was aside as well
-    twice.Set(place, entry.hash, std::max(place.count, entry.count));
+    // The larger one of two that were aside and now share a count.
+    const uint32_t no_units = 0;
+    uint8_t unused;
+    twice.Add({&entry.hash, 1}, &no_units, &entry.count, &unused);
   }
   *this = std::move(twice);
   return true;
@@ -205,30 +259,21 @@ KeyCounts KeyCounts::Load(std::string_view* from, uint32_t limit) {
 }
 
 uint32_t KeyCounts::WordAt(uint64_t line, int word) const {
-  const std::byte* const at = lines_[line].bytes + word * word_bits_ / 8;
-  if (word_bits_ == 32) {
-    uint32_t value;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  uint16_t value;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
+  const std::byte* const bytes = lines_[line].bytes;
+  return word_bits_ == 16 ? LoadWord<uint16_t>(bytes, word) : LoadWord<uint32_t>(bytes, word);
 }
 
 void KeyCounts::SetWord(uint64_t line, int word, uint32_t value) {
-  std::byte* const at = lines_[line].bytes + word * word_bits_ / 8;
-  if (word_bits_ == 32) {
-    std::memcpy(at, &value, sizeof(value));
-  } else {
-    const auto low = static_cast<uint16_t>(value);
-    std::memcpy(at, &low, sizeof(low));
-  }
+  std::byte* const bytes = lines_[line].bytes;
+  if (word_bits_ == 16)
+    StoreWord(bytes, word, static_cast<uint16_t>(value));
+  else
+    StoreWord(bytes, word, value);
 }
 
 int KeyCounts::Used(uint64_t line) const {
   const std::byte* const bytes = lines_[line].bytes;
-  const uint32_t empty = word_bits_ == 16 ? Match16(bytes, 0, 0xffff) : Match32(bytes, 0, ~0u);
+  const uint32_t empty = word_bits_ == 16 ? Match16(bytes, 0, ~0u) : Match32(bytes, 0, ~0u);
   return std::min(std::countr_zero(empty), words_per_line());
 }
 

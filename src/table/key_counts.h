@@ -9,18 +9,18 @@
 // fingerprint. So a table with twice the lines is made of the old one alone: one bit of each
 // fingerprint becomes one of the line.
 //
-//   words    counts      lines are   bytes a key      keys that share a count
-//   16 bits  1..15       26 of 32    2.7, exactly     at most 0.7 % (limit 8..15), 0.09 % (limit 1)
-//                                    sized
-//   32 bits  1..65535    12 of 16    5.8, and up to   at most 0.3 % just before the fingerprints
-//                                    twice that       are too short to double, else less
-//                                    after doubling
+//   words    counts    full at    bytes a key          keys that share a count, if full
+//   16 bits  1..15     26 of 32   2.8                  0.08 % (limit 1) to 0.63 % (limit 8..15)
+//   32 bits  1..65535  12 of 16   6.0; 12 if it has    0.3 % before the fingerprints are too short
+//   to
+//                                 just doubled         double again; half as many a bit before that
 //
 // Belongs to one thread. Throws Error(kIo) when memory runs out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -60,26 +60,24 @@ class KeyCounts {
  public:
   static constexpr uint32_t kMaxLimit = 65535;
 
-  // Where a key is, or would be. Good until the next Set or Double.
-  struct Place {
-    uint32_t count;  // 0: the key is not there
-    int32_t word;    // in the line; -1: aside
-    uint64_t line;
-    uint32_t fingerprint;
-  };
-
   KeyCounts() = default;
   // For `keys` keys with counts up to `limit`. `exact`: there will be about as many, so words may
   // be small; else it is a start.
   KeyCounts(uint64_t keys, uint32_t limit, bool exact);
 
-  // `hash`: all of its bits are random.
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(&lines_[LineOf(hash)], 1); }
-  Place Find(uint64_t hash) const;
-  void Set(const Place& place, uint64_t hash, uint32_t count);  // 0 < count <= limit
+  // Of hashes all bits are random.
+  uint32_t Get(uint64_t hash) const;  // 0: not there
+  // counts[i] = max(counts[i], Get(hashes[i]))
+  void RaiseToCounts(std::span<const uint64_t> hashes, uint32_t* counts) const;
+  // The count of each, in this order, becomes max(it, least) + units, at most the limit; `least`
+  // may be null. Sets `at_limit` to 1 or 0. Stops after a key that makes it full: returns how many
+  // keys were counted.
+  size_t Add(std::span<const uint64_t> hashes, const uint32_t* units, const uint32_t* least,
+             uint8_t* at_limit);
 
   uint64_t keys() const { return keys_; }
   uint64_t capacity() const { return lines_.size() * keys_per_line(); }
+  bool full() const { return keys_ > capacity(); }
   size_t bytes() const { return lines_.capacity() * sizeof(Line) + spilled_.bytes(); }
 
   // Twice the lines; false where fingerprints would be too short.
@@ -96,6 +94,12 @@ class KeyCounts {
 
   KeyCounts(int word_bits, uint32_t limit);
 
+  template <typename Word>
+  uint32_t GetAs(uint64_t hash) const;
+  template <typename Word>
+  size_t AddAs(std::span<const uint64_t> hashes, const uint32_t* units, const uint32_t* least,
+               uint8_t* at_limit);
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(&lines_[LineOf(hash)], 1); }
   uint64_t keys_per_line() const { return word_bits_ == 16 ? 26 : 12; }
   int words_per_line() const { return 512 / word_bits_; }
   uint64_t LineOf(uint64_t hash) const {
@@ -108,6 +112,7 @@ class KeyCounts {
   void SetWord(uint64_t line, int word, uint32_t value);
   int Used(uint64_t line) const;  // words that are not 0; they are the first ones
 
+  uint32_t limit_ = 1;
   int word_bits_ = 16;
   int count_bits_ = 1;         // the low ones of a word; the fingerprint is above them
   int fingerprint_bits_ = 12;  // may leave bits at the top unused

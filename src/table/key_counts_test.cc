@@ -2,18 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "base/hash.h"
 
 namespace terrace {
 namespace {
 
-// Sets counts of `keys` hashes; those that share a count have the larger one.
+// Counts of 1 to `limit`, of keys 0, 1, ...
 KeyCounts Filled(KeyCounts counts, uint64_t keys, uint32_t limit) {
   for (uint64_t key = 0; key < keys; ++key) {
-    const KeyCounts::Place place = counts.Find(Mix64(key));
-    counts.Set(place, Mix64(key), std::max(place.count, static_cast<uint32_t>(key % limit) + 1));
+    const uint64_t hash = Mix64(key);
+    const uint32_t none = 0, count = static_cast<uint32_t>(key % limit) + 1;
+    uint8_t at_limit = 2;
+    counts.Add({&hash, 1}, &none, &count, &at_limit);
+    EXPECT_GE(at_limit, count == limit);
   }
   return counts;
 }
@@ -22,7 +23,7 @@ KeyCounts Filled(KeyCounts counts, uint64_t keys, uint32_t limit) {
 void ExpectCounts(const KeyCounts& counts, uint64_t keys, uint32_t limit, double shared) {
   uint64_t more = 0;
   for (uint64_t key = 0; key < keys; ++key) {
-    const uint32_t count = counts.Find(Mix64(key)).count;
+    const uint32_t count = counts.Get(Mix64(key));
     ASSERT_GE(count, key % limit + 1) << key;
     more += count > key % limit + 1;
   }
