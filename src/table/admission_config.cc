@@ -86,16 +86,16 @@ void AdmissionConfig::Check(const std::string& name) const {
 AdmissionUnits AdmissionUnits::Of(const AdmissionConfig& config) {
   if (config.by == AdmitBy::kCount) return {static_cast<uint32_t>(config.count), 1, 1};
   if (config.by != AdmitBy::kScore) return {};
-  const auto whole = [&](uint32_t limit, double weight) {
-    const double units = InUnits(weight, config, limit);
+  const auto whole = [&](uint32_t units_of_score, double weight) {
+    const double units = InUnits(weight, config, units_of_score);
     return IsWhole(units) && (units >= 1 - kExact || weight == 0);
   };
-  uint32_t limit = 1;
-  while (limit < KeyCounts::kMaxLimit &&
-         !(whole(limit, config.show_weight) && whole(limit, config.click_weight)))
-    ++limit;
-  return {limit, RoundedUp(InUnits(config.show_weight, config, limit)),
-          RoundedUp(InUnits(config.click_weight, config, limit))};
+  uint32_t most = 1;
+  while (most < KeyCounts::kMaxLimit &&
+         !(whole(most, config.show_weight) && whole(most, config.click_weight)))
+    ++most;
+  return {most, RoundedUp(InUnits(config.show_weight, config, most)),
+          RoundedUp(InUnits(config.click_weight, config, most))};
 }
 
 }  // namespace terrace
