@@ -6,17 +6,19 @@
 
 #include <cstdint>
 
+#include "device/codec.h"
 #include "device/device.h"
 
 namespace terrace {
 
 // A table's arena as kernels see it. Row p starts at base + p * stride_bytes and begins with its
-// weights: `dim` floats of vector, then `linear` (0 or 1) floats of linear weight.
+// weights, a RowPart of `codec`: `dim` numbers of vector, then `linear` (0 or 1) of linear weight.
 struct ArenaView {
   std::byte* base = nullptr;
   int64_t stride_bytes = 0;
   int dim = 0;
   int linear = 0;
+  RowCodec codec = RowCodec::kFp32;
 };
 
 // Examples [first, last) of one key group.

@@ -1,143 +1,13 @@
 #include "device/embedding_kernels.h"
-#include "device/kernel_macros.h"
+#include "device/vector_sum.h"
 
 namespace terrace {
 namespace TERRACE_ISA {
 namespace {
 
 // Occurrences ahead whose memory is prefetched.
-constexpr int64_t kGatherAhead = 64;
 constexpr int64_t kGradAhead = 64;
 constexpr int64_t kLine = 64;
-
-TERRACE_HD void PrefetchLines(const void* from, int64_t bytes) {
-  const char* const begin = static_cast<const char*>(from);
-  for (int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(begin + b);
-  __builtin_prefetch(begin + bytes - 1);
-}
-
-// The sum of the vectors of occurrences [begin, end), in registers for the common dims. `at(o)` is
-// the vector of occurrence o. A sum starts with its first term, not with 0.
-template <int kDim, bool kScaled>
-struct VectorSum {
-  static constexpr int kWidth = kDim % 8 == 0 ? 8 : 4;
-  static constexpr int kParts = kDim / kWidth;
-  typedef float Part __attribute__((vector_size(kWidth * sizeof(float))));
-
-  TERRACE_HD static void Term(const float* from, int p, [[maybe_unused]] const float* scales,
-                              [[maybe_unused]] int64_t o, Part& x) {
-    __builtin_memcpy(&x, from + p * kWidth, sizeof(Part));
-    if constexpr (kScaled) x *= scales[o];
-  }
-
-  template <typename At>
-  TERRACE_HD static void Run(int, int64_t begin, int64_t end, const float* scales, float* out,
-                             At at) {
-    Part sum[kParts];
-    const float* from = at(begin);
-    for (int p = 0; p < kParts; ++p) Term(from, p, scales, begin, sum[p]);
-    for (int64_t o = begin + 1; o < end; ++o) {
-      from = at(o);
-      for (int p = 0; p < kParts; ++p) {
-        Part x;
-        Term(from, p, scales, o, x);
-        sum[p] += x;
-      }
-    }
-    __builtin_memcpy(out, sum, sizeof(sum));
-  }
-};
-
-template <bool kScaled>
-struct VectorSum<0, kScaled> {
-  template <typename At>
-  TERRACE_HD static void Run(int dim, int64_t begin, int64_t end, const float* scales, float* out,
-                             At at) {
-    const float* from = at(begin);
-    TERRACE_INDEPENDENT
-    for (int i = 0; i < dim; ++i) out[i] = kScaled ? from[i] * scales[begin] : from[i];
-    for (int64_t o = begin + 1; o < end; ++o) {
-      from = at(o);
-      TERRACE_INDEPENDENT
-      for (int i = 0; i < dim; ++i) out[i] += kScaled ? from[i] * scales[o] : from[i];
-    }
-  }
-};
-
-// The kernel for a dim and for scales or none.
-template <template <int, bool> typename Kernel, typename Args>
-void Dispatch(int dim, bool scaled, const Args& args) {
-  const auto run = [&]<int kDim>() {
-    scaled ? Kernel<kDim, true>::Run(args) : Kernel<kDim, false>::Run(args);
-  };
-  switch (dim) {
-    case 4:
-      return run.template operator()<4>();
-    case 8:
-      return run.template operator()<8>();
-    case 16:
-      return run.template operator()<16>();
-    case 32:
-      return run.template operator()<32>();
-    default:
-      return run.template operator()<0>();
-  }
-}
-
-template <int kDim, bool kScaled>
-struct Gather {
-  static void Run(const GatherArgs& a) {
-    const char* const base = reinterpret_cast<const char*>(a.arena.base);
-    const int64_t stride = a.arena.stride_bytes;
-    const int dim = kDim != 0 ? kDim : a.arena.dim;
-    const bool linear = a.arena.linear != 0;
-    const int64_t bytes = (dim + linear) * static_cast<int64_t>(sizeof(float));
-    const int64_t last_occurrence = int64_t{a.bag_offsets[a.last * a.slots]} - 1;
-    const auto row = [=, positions = a.positions](int64_t o) {
-      return reinterpret_cast<const float*>(base + positions[o] * stride);
-    };
-    for (int64_t e = a.first; e < a.last; ++e) {
-      float linear_sum = linear ? a.linear[e - a.first] : 0.0f;
-      const auto next_row = [&](int64_t o) {
-        const int64_t ahead = o + kGatherAhead;
-        PrefetchLines(row(ahead < last_occurrence ? ahead : last_occurrence), bytes);
-        const float* const from = row(o);
-        if (linear) linear_sum += kScaled ? from[dim] * a.scales[o] : from[dim];
-        return from;
-      };
-      const uint32_t* const offsets = a.bag_offsets + e * a.slots;
-      float* out = a.pooled.data + (e - a.first) * a.pooled.stride;
-      for (int j = 0; j < a.slots; ++j, out += dim) {
-        if (offsets[j] == offsets[j + 1])
-          __builtin_memset(out, 0, dim * sizeof(float));
-        else
-          VectorSum<kDim, kScaled>::Run(dim, offsets[j], offsets[j + 1], a.scales, out, next_row);
-      }
-      if (linear) a.linear[e - a.first] = linear_sum;
-    }
-  }
-};
-
-// The same for rows that are a linear weight alone.
-template <bool kScaled>
-void GatherLinear(const GatherArgs& a) {
-  const char* const base = reinterpret_cast<const char*>(a.arena.base);
-  const int64_t stride = a.arena.stride_bytes;
-  const uint32_t* const positions = a.positions;
-  const int64_t last_occurrence = int64_t{a.bag_offsets[a.last * a.slots]} - 1;
-  for (int64_t e = a.first; e < a.last; ++e) {
-    const int64_t end = a.bag_offsets[(e + 1) * a.slots];
-    float sum = a.linear[e - a.first];
-    for (int64_t o = a.bag_offsets[e * a.slots]; o < end; ++o) {
-      const int64_t ahead = o + kGatherAhead;
-      __builtin_prefetch(base +
-                         positions[ahead < last_occurrence ? ahead : last_occurrence] * stride);
-      const float weight = *reinterpret_cast<const float*>(base + positions[o] * stride);
-      sum += kScaled ? weight * a.scales[o] : weight;
-    }
-    a.linear[e - a.first] = sum;
-  }
-}
 
 // Division of a 32-bit number by one below 2^31: (n * ceil(2^63 / d)) >> 63 is exact.
 struct Divider {
@@ -225,7 +95,7 @@ struct RowGradient {
     VectorSum<kDim, kScaled>::Run(source.dim, begin, end, a.scales, out, [&](int64_t o) {
       source.PrefetchAfter(o);
       if (a.linear != 0) linear_sum += LinearTerm(source, o);
-      return source.Vector(o);
+      return Fp32Numbers(source.Vector(o));
     });
     if (a.linear != 0) out[source.dim] = linear_sum;
   }
@@ -245,7 +115,7 @@ struct RowGradient {
     for (int64_t o = begin; o < end; ++o) {
       source.PrefetchAfter(o);
       const int64_t s = by_slice(source.by_slots(a.bags[o]));
-      const float* const from = source.Vector(o);
+      const Fp32Numbers from(source.Vector(o));
       for (int p = 0; p < Sum::kParts; ++p) {
         typename Sum::Part x;
         Sum::Term(from, p, a.scales, o, x);
@@ -327,18 +197,15 @@ void LinearGradient(const RowGradArgs& a) {
   }
 }
 
-void GatherPool(const GatherArgs& args) {
-  if (args.arena.dim == 0 && args.linear != nullptr)
-    return args.scales != nullptr ? GatherLinear<true>(args) : GatherLinear<false>(args);
-  Dispatch<Gather>(args.arena.dim, args.scales != nullptr, args);
-}
 void SumRowGradients(const RowGradArgs& args) {
   if (args.dim == 0 && args.pooled_grad.rows <= 8 * args.slice_examples)
     return args.scales != nullptr ? LinearGradient<true>(args) : LinearGradient<false>(args);
-  Dispatch<RowGradient>(args.dim, args.scales != nullptr, args);
+  DispatchDim<RowGradient>(args.dim, args.scales != nullptr, args);
 }
 
 }  // namespace
+
+void GatherPool(const GatherArgs& args);  // gather_simd.cc
 
 const EmbeddingKernels kEmbeddingKernels = {
     .gather_pool = GatherPool,

@@ -1,6 +1,9 @@
 #include "table/row_optimizer.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 #include "table/row_kernels.h"
@@ -26,9 +29,7 @@ void SetAdamConstants(const TableConfig& config, const RowUpdateArgs& args, RowK
   k->rescale = static_cast<float>(1 / std::sqrt(1 - Power(config.beta2, args.step)));
 }
 
-}  // namespace
-
-void UpdateRows(Stream&, const TableSchema& schema, const RowUpdateArgs& args) {
+void UpdateFloats(const TableSchema& schema, const RowUpdateArgs& args) {
   const TableConfig& config = schema.config;
   RowKernelArgs k;
   k.base = args.base;
@@ -62,6 +63,49 @@ void UpdateRows(Stream&, const TableSchema& schema, const RowUpdateArgs& args) {
       k.ftrl_beta = static_cast<float>(config.ftrl_beta);
       return kernels.ftrl(k);
   }
+}
+
+}  // namespace
+
+RowPrefetch RowsToUpdate(const RowLayout& layout, const std::byte* base,
+                         const uint32_t* positions) {
+  const int64_t key = layout.format.packed ? RowLayout::kKeyBytes : 0;
+  return {base - key, layout.stride, layout.payload_bytes() + key, positions};
+}
+
+int64_t RowScratchFloats(const RowLayout& layout) {
+  return layout.format.packed ? kPackRows * layout.format.numbers : 0;
+}
+
+int64_t UpdateRows(Stream& stream, const TableSchema& schema, const RowUpdateArgs& args) {
+  const RowFormat& format = schema.layout.format;
+  if (!format.packed) {
+    UpdateFloats(schema, args);
+    return 0;
+  }
+  TERRACE_CHECK(args.scratch != nullptr);
+  // The block of unpacked rows is an arena for the optimizer.
+  std::array<uint32_t, kPackRows> in_order;
+  for (uint32_t r = 0; r < kPackRows; ++r) in_order[r] = r;
+  std::array<uint64_t, kPackRows> keys;
+  RowUpdateArgs block = args;
+  block.base = reinterpret_cast<std::byte*>(args.scratch);
+  block.stride_bytes = int64_t{4} * format.numbers;
+  block.positions = in_order.data();
+  int64_t saturated = 0;
+  for (int64_t begin = 0; begin < args.rows; begin += kPackRows) {
+    block.rows = std::min(kPackRows, args.rows - begin);
+    block.grads = args.grads + begin * schema.layout.weights;
+    const PackedRows rows{args.base, args.stride_bytes, args.positions + begin, block.rows};
+    for (int64_t r = 0; r < block.rows; ++r)
+      std::memcpy(&keys[static_cast<size_t>(r)],
+                  args.base + rows.positions[r] * args.stride_bytes - RowLayout::kKeyBytes,
+                  RowLayout::kKeyBytes);
+    DecodeRows(stream, format, rows, args.scratch);
+    UpdateFloats(schema, block);
+    saturated += PackRows(stream, schema, rows, keys.data(), args.step, args.scratch);
+  }
+  return saturated;
 }
 
 }  // namespace terrace

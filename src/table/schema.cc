@@ -1,7 +1,12 @@
 #include "table/schema.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -11,20 +16,32 @@ namespace terrace {
 namespace {
 
 constexpr int64_t kStrideBytes = 8;  // keys start on multiples of this
+constexpr int kMaxNumbers = 3 * (512 + 1);
+constexpr uint64_t kRoundingStream = 0x726f756e64;  // not one of the initialiser's draws
 
-int StateFloats(RowOptimizer optimizer, int dim, int linear) {
-  switch (optimizer) {
+// Numbers that differ in size get parts, and so scales, of their own.
+RowFormat FormatOf(const TableConfig& c, int dim, int linear) {
+  RowFormat format;
+  format.Add(c.weight_codec, dim, linear, false);
+  switch (c.optimizer) {
     case RowOptimizer::kSgd:
-      return 0;
+      break;
     case RowOptimizer::kAdaGrad:
-      return dim + linear;
-    case RowOptimizer::kRowAdaGrad:
-      return (dim > 0 ? 1 : 0) + linear;
-    case RowOptimizer::kAdam:
-    case RowOptimizer::kFtrl:
-      return 2 * (dim + linear);
+      format.Add(c.state_codec, dim, linear, true);
+      break;
+    case RowOptimizer::kRowAdaGrad: {
+      // One sum for a vector: a scale for it would be larger than the number.
+      const RowCodec codec = HasScale(c.state_codec) ? RowCodec::kFp32 : c.state_codec;
+      format.Add(codec, dim > 0 ? 1 : 0, linear, true);
+      break;
+    }
+    case RowOptimizer::kAdam:  // mean, variance
+    case RowOptimizer::kFtrl:  // z, sum of squares
+      format.Add(c.state_codec, dim, linear, false);
+      format.Add(c.state_codec, dim, linear, true);
+      break;
   }
-  return 0;
+  return format;
 }
 
 // Uniform in [-scale, scale): one draw makes two numbers of 24 bits. All steps but the last product
@@ -62,6 +79,36 @@ float FtrlStart(const TableConfig& c, float weight) {
   return static_cast<float>(-z);
 }
 
+double LargestOf(RowCodec codec) {
+  if (codec == RowCodec::kFp32) return std::numeric_limits<double>::infinity();
+  return codec == RowCodec::kFp16 ? 65504 : 0x1.fep127;
+}
+
+// Rows can be packed, and a new one does not saturate.
+void CheckCodecs(const std::string& table, const TableConfig& c) {
+  if (c.dim == 0 && (HasScale(c.weight_codec) || HasScale(c.state_codec)))
+    throw Error(ErrorCode::kUsage,
+                fmt::format("tables.{}: rows are a linear weight alone, so an integer codec has no "
+                            "vector to quantize; use fp16 or bf16",
+                            table));
+  double weight = c.init == RowInit::kNormal ? 6 * c.init_scale : c.init_scale;
+  if (c.init == RowInit::kZero) weight = 0;
+  double state = 0;
+  if (c.optimizer == RowOptimizer::kAdaGrad || c.optimizer == RowOptimizer::kRowAdaGrad)
+    state = c.initial_accumulator;
+  if (c.optimizer == RowOptimizer::kFtrl)
+    state = std::abs(FtrlStart(c, static_cast<float>(weight)));
+  const auto check = [&](const char* what, double start, RowCodec codec) {
+    if (start <= LargestOf(codec)) return;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("tables.{}: {} of new rows are up to {:g}, but the codec holds up to "
+                            "{:g}; use bf16 or fp32, or start smaller",
+                            table, what, start, LargestOf(codec)));
+  };
+  check("weights", weight, c.weight_codec);
+  check("optimizer states", state, c.state_codec);
+}
+
 }  // namespace
 
 void TableConfig::Visit(ConfigVisitor& v) {
@@ -84,6 +131,12 @@ void TableConfig::Visit(ConfigVisitor& v) {
   v.Double("ftrl_l1", &ftrl_l1, {0, 1e6}, "ftrl: weights below it become 0");
   v.Double("ftrl_l2", &ftrl_l2, {0, 1e6}, "ftrl: pulls weights to 0");
   v.Double("ftrl_beta", &ftrl_beta, {1e-6, 1e6}, "ftrl: damps the first steps");
+  v.Enum("weight_codec", &weight_codec, {"fp32", "fp16", "bf16", "int16", "int8"},
+         "how a row's weights are packed, in every tier; integers have one scale a vector");
+  v.Enum("state_codec", &state_codec, {"fp32", "fp16", "bf16", "int16", "int8"},
+         "how the optimizer's numbers are packed");
+  v.Enum("rounding", &rounding, {"stochastic", "nearest"},
+         "packing: at random, so that small updates add up, or to the nearest");
 }
 
 TableSchema TableSchema::Make(const std::string& name, const TableConfig& config, bool linear,
@@ -99,18 +152,34 @@ TableSchema TableSchema::Make(const std::string& name, const TableConfig& config
     throw Error(
         ErrorCode::kUsage,
         "tables." + name + ".dim is 0, but this model uses the rows' vectors; give it a dim");
-  layout.state = StateFloats(config.optimizer, layout.dim, layout.linear);
+  CheckCodecs(name, config);
+  layout.format = FormatOf(config, layout.dim, layout.linear);
+  layout.state = layout.format.numbers - layout.weights;
   layout.stride = (RowLayout::kKeyBytes + layout.payload_bytes() + kStrideBytes - 1) /
                   kStrideBytes * kStrideBytes;
   schema.init_seed = RandomBits(seed, HashBytes(name, 0));
+  schema.rounding_seed = RandomBits(schema.init_seed, kRoundingStream, kRoundingStream);
   return schema;
 }
 
-void InitRow(const TableSchema& schema, uint64_t key, std::byte* row) {
+int64_t PackRows(Stream& stream, const TableSchema& schema, const PackedRows& rows,
+                 const uint64_t* keys, int64_t step, const float* numbers) {
+  if (schema.config.rounding == Rounding::kNearest)
+    return EncodeRows(stream, schema.layout.format, rows, numbers, nullptr);
+  TERRACE_CHECK(rows.rows <= kPackRows);
+  std::array<uint64_t, kPackRows> words;
+  for (int64_t r = 0; r < rows.rows; ++r)
+    words[static_cast<size_t>(r)] =
+        RandomBits(schema.rounding_seed, keys[r], static_cast<uint64_t>(step));
+  return EncodeRows(stream, schema.layout.format, rows, numbers, words.data());
+}
+
+namespace {
+
+// Numbers that are 0 are left as they are.
+void FillRow(const TableSchema& schema, uint64_t key, float* weights) {
   const RowLayout& layout = schema.layout;
   const TableConfig& config = schema.config;
-  std::memset(row, 0, static_cast<size_t>(layout.payload_bytes()));
-  auto* const weights = reinterpret_cast<float*>(row);
   float* const state = weights + layout.weights;
   const auto scale = static_cast<float>(config.init_scale);
   switch (config.init) {
@@ -136,6 +205,22 @@ void InitRow(const TableSchema& schema, uint64_t key, std::byte* row) {
       for (int i = 0; i < layout.dim; ++i) state[i] = FtrlStart(config, weights[i]);
       break;
   }
+}
+
+}  // namespace
+
+void InitRow(const TableSchema& schema, uint64_t key, std::byte* row) {
+  const RowLayout& layout = schema.layout;
+  std::memset(row, 0, static_cast<size_t>(layout.payload_bytes()));
+  if (!layout.format.packed) return FillRow(schema, key, reinterpret_cast<float*>(row));
+  std::array<float, kMaxNumbers> numbers;
+  std::fill_n(numbers.begin(), layout.format.numbers, 0.0f);
+  FillRow(schema, key, numbers.data());
+  const uint32_t position = 0;
+  Stream stream(nullptr);
+  const int64_t saturated =
+      PackRows(stream, schema, {row, 0, &position, 1}, &key, 0, numbers.data());
+  TERRACE_CHECK(saturated == 0);  // TableSchema::Make refuses such a start
 }
 
 }  // namespace terrace

@@ -1,10 +1,11 @@
-// What a table is: its dim, optimizer and initialiser, and the layout of its rows.
+// What a table is: its dim, optimizer, initialiser and codecs, and the layout of its rows.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "base/config.h"
+#include "device/embedding_ops.h"
 
 namespace terrace {
 
@@ -27,13 +28,17 @@ struct TableConfig {
   double ftrl_l1 = 0;
   double ftrl_l2 = 0;
   double ftrl_beta = 1;
+  RowCodec weight_codec = RowCodec::kFp32;
+  RowCodec state_codec = RowCodec::kFp32;
+  Rounding rounding = Rounding::kStochastic;
 
   void Visit(ConfigVisitor& v);
 };
 
-// Where the parts of a row are. A row is `weights` floats (dim of vector, then 0 or 1 of linear
-// weight), then `state` floats of the optimizer. In an arena a row stands behind its key, and the
-// next one begins `stride` bytes further on.
+// Where the parts of a row are. A row is `weights` numbers (dim of vector, then 0 or 1 of linear
+// weight), then `state` numbers of the optimizer; `format` has their codecs and places. In every
+// tier a row is the same bytes. In an arena it stands behind its key, and the next one begins
+// `stride` bytes further on.
 struct RowLayout {
   static constexpr int64_t kKeyBytes = 8;
 
@@ -41,9 +46,14 @@ struct RowLayout {
   int linear = 0;
   int weights = 0;  // dim + linear
   int state = 0;
+  RowFormat format;
   int64_t stride = 0;  // bytes, a multiple of 8
 
-  int64_t payload_bytes() const { return 4 * int64_t{weights + state}; }
+  int64_t payload_bytes() const { return format.bytes; }
+  // The arena whose row 0 is at `base`.
+  ArenaView View(std::byte* base) const {
+    return {base, stride, dim, linear, format.parts[0].codec};
+  }
 };
 
 // A table of a model: config, layout and identity. Constant after construction.
@@ -51,11 +61,21 @@ struct TableSchema {
   std::string name;
   TableConfig config;
   RowLayout layout;
-  uint64_t init_seed = 0;  // of the run's seed and the table's name
+  uint64_t init_seed = 0;      // of the run's seed and the table's name
+  uint64_t rounding_seed = 0;  // of init_seed
 
   static TableSchema Make(const std::string& name, const TableConfig& config, bool linear,
                           uint64_t seed);
 };
+
+// Packs rows that were just made or updated: EncodeRows with the random bits of (rounding_seed,
+// key, step), so a row's codes do not depend on where it is or who packs it. At most kPackRows
+// rows. Returns how many numbers were beyond their codec's largest.
+inline constexpr int64_t kPackRows = 32;
+[[nodiscard]] int64_t PackRows(Stream& stream, const TableSchema& schema, const PackedRows& rows,
+                               const uint64_t* keys,   // [rows]
+                               int64_t step,           // batches so far; 0: a new row
+                               const float* numbers);  // [rows, weights + state]
 
 // Writes the first value of the row of `key`: a pure function of (init_seed, key).
 void InitRow(const TableSchema& schema, uint64_t key, std::byte* row);

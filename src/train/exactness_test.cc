@@ -16,6 +16,7 @@ void ExpectSameRun(const RunReport& a, const RunReport& b) {
   }
   EXPECT_EQ(a.train_loss, b.train_loss);
   EXPECT_EQ(a.train_auc, b.train_auc);
+  EXPECT_EQ(a.saturated, b.saturated);
 }
 
 void ExpectSameForAnyThreads(std::vector<std::string> sets) {
@@ -44,6 +45,34 @@ TEST_P(ExactOptimizers, AnyThreadCountGivesTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Kinds, ExactOptimizers,
                          ::testing::Values("sgd", "adagrad", "rowadagrad", "adam", "ftrl"),
                          [](const auto& test) { return std::string(test.param); });
+
+struct CodecCase {
+  const char* weights;
+  const char* state;
+  const char* rounding;
+  const char* optimizer;
+};
+class ExactCodecs : public ::testing::TestWithParam<CodecCase> {};
+TEST_P(ExactCodecs, AnyThreadCountGivesTheSameBits) {
+  const CodecCase& c = GetParam();
+  ExpectSameForAnyThreads({std::string("tables.main.weight_codec=") + c.weights,
+                           std::string("tables.main.state_codec=") + c.state,
+                           std::string("tables.main.rounding=") + c.rounding,
+                           std::string("tables.main.optimizer=") + c.optimizer,
+                           "tables.main.dim=9"});
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ExactCodecs,
+                         ::testing::Values(CodecCase{"int8", "fp32", "stochastic", "adagrad"},
+                                           CodecCase{"int8", "int8", "stochastic", "adam"},
+                                           CodecCase{"int16", "int8", "nearest", "adagrad"},
+                                           CodecCase{"int16", "int16", "stochastic", "ftrl"},
+                                           CodecCase{"fp16", "bf16", "stochastic", "rowadagrad"},
+                                           CodecCase{"bf16", "fp16", "nearest", "adam"},
+                                           CodecCase{"fp32", "int8", "stochastic", "adagrad"}),
+                         [](const auto& test) {
+                           return std::string(test.param.weights) + "_" + test.param.state + "_" +
+                                  test.param.rounding + "_" + test.param.optimizer;
+                         });
 
 class ExactDense : public ::testing::TestWithParam<const char*> {};
 TEST_P(ExactDense, AnyThreadCountGivesTheSameBits) {
@@ -91,9 +120,14 @@ TEST(Exactness, DigestTellsModelsApart) {
   const RunReport base = Train(SmallRun({}));
   EXPECT_EQ(base.model_digest.size(), 32u);
   for (const char* change : {"seed=8", "train.slices=2", "tables.main.lr=0.051",
-                             "optimizer.lr=0.0011", "train.max_batches=5", "data.shuffle=0"}) {
+                             "optimizer.lr=0.0011", "train.max_batches=5", "data.shuffle=0",
+                             "tables.main.weight_codec=bf16", "tables.main.state_codec=int16"}) {
     EXPECT_NE(Train(SmallRun({change})).model_digest, base.model_digest) << change;
   }
+  const RunReport stochastic = Train(SmallRun({"tables.main.weight_codec=int8"}));
+  EXPECT_NE(Train(SmallRun({"tables.main.weight_codec=int8", "tables.main.rounding=nearest"}))
+                .model_digest,
+            stochastic.model_digest);
 }
 
 }  // namespace

@@ -137,6 +137,7 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
   json["interrupted"] = report.interrupted;
   json["stopped_early"] = report.stopped_early;
   json["skipped_rows"] = report.skipped_rows;
+  json["saturated"] = report.saturated;
   json["seconds"] = report.seconds;
   json["train_seconds"] = report.train_seconds;
   json["examples_per_second"] = PerSecond(report.examples, report.train_seconds);
@@ -200,6 +201,9 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
                                                      : "")});
   if (report.skipped_rows > 0)
     result.AddRow({"bad rows skipped", ShortCount(static_cast<double>(report.skipped_rows))});
+  if (report.saturated > 0)
+    result.AddRow(
+        {"numbers too large for their codec", ShortCount(static_cast<double>(report.saturated))});
   result.AddRow({"speed", fmt::format("{} examples/s, {} threads, {} in all",
                                       ShortCount(PerSecond(report.examples, report.train_seconds)),
                                       report.threads, ShortSeconds(report.seconds))});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -34,12 +35,17 @@ StepRunner::StepRunner(const RunConfig& config, ModelState* state, Workers* work
   const Model& model = *state_.model;
   const int64_t slices = shape_.Count(config.train.batch);
   int64_t widest_row = 0;
-  for (const auto& table : state_.tables)
+  int64_t scratch = 0;
+  for (const auto& table : state_.tables) {
     widest_row = std::max<int64_t>(widest_row, table->schema().layout.weights);
+    scratch = std::max(scratch, RowScratchFloats(table->schema().layout));
+  }
+  saturated_.resize(static_cast<size_t>(workers_.threads()));
   for (int w = 0; w < workers_.threads(); ++w) {
     streams_.emplace_back(&device_);
     runs_.push_back(model.NewRun(shape_.length));
     row_grads_.emplace_back(&device_, kRowBlock * widest_row);
+    row_scratch_.emplace_back(&device_, scratch);
     logit_grads_.emplace_back(&device_, shape_.length);
   }
   for (int64_t s = 0; s < slices; ++s) param_grads_.emplace_back(&device_, model.param_count());
@@ -64,7 +70,7 @@ void StepRunner::RunSlice(const Batch& batch, const std::vector<TablePlan>& plan
   for (size_t g = 0; g < plans.size(); ++g) {
     const RowLayout& layout = state_.tables[g]->schema().layout;
     GatherArgs gather;
-    gather.arena = {state_.tables[g]->base(), layout.stride, layout.dim, layout.linear};
+    gather.arena = layout.View(state_.tables[g]->base());
     gather.slots = batch.groups[g].slots;
     gather.first = first;
     gather.last = last;
@@ -154,22 +160,24 @@ void StepRunner::UpdateTableRows(const TablePlan& plan, const UpdateTask& task, 
           .Columns(state_.group_column[task.table], int64_t{sum.slots} * sum.dim);
   sum.linear_grad = sum.linear != 0 ? linear_grad_.data() : nullptr;
   sum.out = row_grads_[worker].data();
-  sum.prefetch = {table.base(), schema.layout.stride, schema.layout.payload_bytes(),
-                  plan.row_positions.data()};
+  sum.prefetch = RowsToUpdate(schema.layout, table.base(), plan.row_positions.data());
   RowUpdateArgs update;
   update.base = table.base();
   update.stride_bytes = schema.layout.stride;
   update.grads = sum.out;
   update.lr = schema.config.lr * config_.train.schedule.Factor(step);
   update.step = step;
+  update.scratch = row_scratch_[worker].data();
+  int64_t saturated = 0;
   for (int64_t begin = task.begin; begin < task.end; begin += kRowBlock) {
     sum.first = begin;
     sum.last = std::min(begin + kRowBlock, task.end);
     SumRowGradients(streams_[worker], sum);
     update.positions = plan.row_positions.data() + sum.first;
     update.rows = sum.last - sum.first;
-    UpdateRows(streams_[worker], schema, update);
+    saturated += UpdateRows(streams_[worker], schema, update);
   }
+  saturated_[static_cast<size_t>(worker)] += saturated;
 }
 
 double StepRunner::Train(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step) {
@@ -210,10 +218,15 @@ double StepRunner::Evaluate(const Batch& batch, const std::vector<TablePlan>& pl
   return ForwardBackward(batch, plans, 0, false);
 }
 
+int64_t StepRunner::saturated() const {
+  return std::accumulate(saturated_.begin(), saturated_.end(), int64_t{0});
+}
+
 int64_t StepRunner::scratch_bytes() const {
   int64_t floats = input_grad_.size() + linear_grad_.size() + probabilities_.size();
   for (const auto& b : param_grads_) floats += b.size();
   for (const auto& b : row_grads_) floats += b.size();
+  for (const auto& b : row_scratch_) floats += b.size();
   for (const auto& b : logit_grads_) floats += b.size();
   int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
   for (const auto& run : runs_) bytes += run->bytes();

@@ -31,6 +31,8 @@ class StepRunner {
   std::span<const float> probabilities() const {
     return {probabilities_.data(), static_cast<size_t>(examples_)};
   }
+  // Numbers of rows that updates took beyond the largest of their codec.
+  int64_t saturated() const;
   // Memory of activations and gradients.
   int64_t scratch_bytes() const;
 
@@ -58,6 +60,8 @@ class StepRunner {
   std::vector<Stream> streams_;                  // by worker
   std::vector<std::unique_ptr<SliceRun>> runs_;  // by worker
   std::vector<Buffer<float>> row_grads_;         // by worker: [kRowBlock, weights]
+  std::vector<Buffer<float>> row_scratch_;       // by worker: unpacked rows
+  std::vector<int64_t> saturated_;               // by worker
   std::vector<Buffer<float>> logit_grads_;       // by worker: [slice length]
   std::vector<Buffer<float>> param_grads_;       // by slice: [param_count]
   Buffer<float> input_grad_;                     // [batch, embedding_width]

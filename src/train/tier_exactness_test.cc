@@ -1,9 +1,10 @@
 // Invariant: a run through the tiers gives bit for bit the model and the predictions of the plain
-// in-memory run with one thread: whatever the data, model, optimizer, memory, window, policy,
-// partitions and threads.
+// in-memory run with one thread: whatever the data, model, optimizer, codecs, memory, window,
+// policy, partitions and threads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -85,10 +86,22 @@ class CaseMaker {
         two_tables ? OneOf({"12MB", "24MB"}) : OneOf({"6MB", "12MB"}));
     case_.index_bytes = OneOf<size_t>({0, 0, 20'000});
     case_.page_bytes = OneOf<size_t>({0, 1024});
+    DrawCodecs("main");
+    if (two_tables) DrawCodecs("other");
     return case_;
   }
 
  private:
+  void DrawCodecs(const std::string& table) {
+    const auto model = std::find(case_.model.begin(), case_.model.end(), "model.kind=lr");
+    for (const char* of : {"weight_codec", "state_codec"})
+      // Rows of lr are a linear weight alone.
+      Set(&case_.model, fmt::format("tables.{}.{}", table, of),
+          model != case_.model.end() ? OneOf({"fp32", "fp16", "bf16"})
+                                     : OneOf({"fp32", "fp32", "fp16", "bf16", "int16", "int8"}));
+    Set(&case_.model, fmt::format("tables.{}.rounding", table),
+        OneOf({"stochastic", "stochastic", "nearest"}));
+  }
   uint64_t Pick(uint64_t n) { return random_.Next() % n; }
   template <typename T>
   T OneOf(std::initializer_list<T> values) {
@@ -201,6 +214,7 @@ TierReport ExpectExact(uint64_t number) {
   EXPECT_EQ(got.predictions, expected.predictions);
   EXPECT_EQ(got.report.rows, expected.report.rows);
   EXPECT_EQ(got.report.train_loss, expected.report.train_loss);
+  EXPECT_EQ(got.report.saturated, expected.report.saturated);
   EXPECT_EQ(got.report.batches, expected.report.batches);
   // All lookups are accounted for.
   const TieredStats& stats = got.report.tiers.rows;

@@ -276,6 +276,7 @@ class TrainStage {
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
     report_.scratch_bytes =
         step_->scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->tier_bytes();
+    report_.saturated = step_->saturated();
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();

@@ -63,6 +63,7 @@ struct RunReport {
   double train_loss = 0;     // mean over the last epoch, each batch before its update
   double train_auc = 0;      // the same, bucketed
   int64_t skipped_rows = 0;
+  int64_t saturated = 0;  // numbers of rows beyond the largest of their codec
   std::vector<Evaluation> evaluations;
   std::vector<StageReport> stages;
   std::string bottleneck;  // a stage's name

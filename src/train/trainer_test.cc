@@ -106,6 +106,33 @@ TEST(Trainer, RunsWithoutTestData) {
   EXPECT_GT(report.train_auc, 0.5);
 }
 
+TEST(Trainer, PackedRowsLearnAboutAsWellAndTakeLessMemory) {
+  const std::vector<std::string> base = {"tables.main.dim=16", "train.epochs=3"};
+  const RunReport floats = Train(SmallRun(base));
+  for (const char* codec : {"fp16", "bf16", "int16", "int8"}) {
+    std::vector<std::string> sets = base;
+    sets.push_back(std::string("tables.main.weight_codec=") + codec);
+    sets.push_back(std::string("tables.main.state_codec=") + codec);
+    const RunReport packed = Train(SmallRun(sets));
+    EXPECT_NEAR(packed.evaluations.back().metrics.auc, floats.evaluations.back().metrics.auc, 0.02)
+        << codec;
+    EXPECT_NE(packed.model_digest, floats.model_digest);
+    EXPECT_LT(packed.arena_bytes, floats.arena_bytes) << codec;
+    EXPECT_EQ(packed.saturated, 0) << codec;
+  }
+  EXPECT_GT(floats.evaluations.back().metrics.auc, 0.55);
+}
+
+TEST(Trainer, ShowsHowManyNumbersWereTooLargeForTheirCodec) {
+  const RunConfig config =
+      SmallRun({"tables.main.weight_codec=fp16", "tables.main.optimizer=sgd", "tables.main.lr=1e9",
+                "train.max_batches=1", "data.synthetic.test_examples=0"});
+  const RunReport report = Train(config);
+  EXPECT_GT(report.saturated, 0);
+  EXPECT_EQ(nlohmann::json::parse(SummaryJson(config, report))["saturated"], report.saturated);
+  EXPECT_THAT(ReportTable(config, report), HasSubstr("numbers too large for their codec"));
+}
+
 TEST(Trainer, SummaryIsJsonWithTheFixedNames) {
   const RunConfig config = SmallRun({});
   const auto json = nlohmann::json::parse(SummaryJson(config, Train(config)));
@@ -125,6 +152,11 @@ TEST(RunConfig, ExplainsWhatDoesNotFitTogether) {
               HasSubstr("data.train is empty"));
   EXPECT_THAT(UsageError({"train.schedule.decay=linear"}),
               HasSubstr("needs train.schedule.decay_batches"));
+  EXPECT_THAT(
+      [] {
+        Train(SmallRun({"model.kind=lr", "tables.main.weight_codec=int8"}));
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("no vector to quantize")));
   EXPECT_EQ(UsageError({"model.kind=deepfn"}),
             "--set model.kind: `model.kind` is \"deepfn\", expected one of \"lr\", \"fm\", "
             "\"widedeep\", \"deepfm\", \"dcnv2\", \"dlrm\"");

@@ -1,0 +1,31 @@
+#include "device/codec.h"
+
+#include "base/error.h"
+#include "device/codec_kernels.h"
+
+namespace terrace {
+
+void RowFormat::Add(RowCodec codec, int vector, int linear, bool keeps_positive) {
+  TERRACE_CHECK(part_count < kMaxParts);
+  RowPart& part = parts[static_cast<size_t>(part_count++)];
+  part.codec = HasScale(codec) && vector == 0 ? RowCodec::kFp32 : codec;
+  part.coded = part.codec == RowCodec::kFp32 ? 0 : HasScale(codec) ? vector : vector + linear;
+  part.plain = vector + linear - part.coded;
+  part.first = numbers;
+  part.offset = bytes;
+  part.keeps_positive = keeps_positive;
+  numbers += part.numbers();
+  bytes += part.bytes();
+  packed = packed || part.coded > 0;
+}
+
+void DecodeRows(Stream&, const RowFormat& format, const PackedRows& rows, float* numbers) {
+  TERRACE_ISA_TABLE(kCodecKernels).decode(format, rows, numbers);
+}
+
+int64_t EncodeRows(Stream&, const RowFormat& format, const PackedRows& rows, const float* numbers,
+                   const uint64_t* words) {
+  return TERRACE_ISA_TABLE(kCodecKernels).encode(format, rows, numbers, words);
+}
+
+}  // namespace terrace

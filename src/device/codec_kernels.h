@@ -1,0 +1,16 @@
+// The CPU's kernels behind codec.h, one table for each instruction-set level.
+#pragma once
+
+#include "base/cpu.h"
+#include "device/codec.h"
+
+namespace terrace {
+
+struct CodecKernels {
+  void (*decode)(const RowFormat&, const PackedRows&, float* numbers);
+  int64_t (*encode)(const RowFormat&, const PackedRows&, const float* numbers,
+                    const uint64_t* words);
+};
+TERRACE_DECLARE_ISA_TABLE(CodecKernels, kCodecKernels)
+
+}  // namespace terrace
