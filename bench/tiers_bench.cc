@@ -317,7 +317,7 @@ class TierBench {
                 {"run", run},
                 {"timeline", timeline_}});
     const double start = NowSeconds();
-    if (options_.digest) out["digest"] = state_.Digest(&workers_);
+    if (options_.digest) out["digest"] = state_.Summarise(&workers_).digest;
     out["digest_seconds"] = NowSeconds() - start;
     return out;
   }

@@ -74,12 +74,16 @@ bool DueRule::Due(const RowStats& stats) const {
   if (rules == nullptr) return false;
   const LifeConfig& config = rules->config();
   const uint32_t unseen = now - stats.seen;
-  if (config.unseen > 0 && unseen > static_cast<uint64_t>(config.unseen)) return true;
+  if (Unseen(stats)) return true;
   if (config.min_score > 0 && unseen > static_cast<uint64_t>(config.score_ticks) &&
       rules->Score(stats) * rules->Decay(unseen) < static_cast<float>(config.min_score))
     return true;
+  if (caps.empty()) return false;
+  const int32_t level = rules->Level(stats);
   for (const CapMark& cap : caps)
-    if (stats.seen <= cap.tick && rules->Level(stats) < cap.level) return true;
+    if (stats.seen <= cap.tick &&
+        (level < cap.level || (level == cap.level && stats.seen < cap.seen)))
+      return true;
   return false;
 }
 

@@ -52,10 +52,12 @@ struct RowStats {
 };
 static_assert(sizeof(RowStats) == 12);
 
-// Rows last seen at `tick` or before whose level is below `level` are due.
+// Of the rows last seen at `tick` or before, those below `level` are due, and of those on it the
+// ones last seen before `seen`.
 struct CapMark {
   uint32_t tick = 0;
   int32_t level = 0;
+  uint32_t seen = 0;
 };
 
 // A table's rules.
@@ -101,6 +103,11 @@ struct DueRule {
 
   // `stats` of a row that was trained before.
   bool Due(const RowStats& stats) const;
+  // Of these, the rows that were not seen for too long: older copies of such a row are due as well.
+  bool Unseen(const RowStats& stats) const {
+    return rules != nullptr && rules->config().unseen > 0 &&
+           now - stats.seen > static_cast<uint64_t>(rules->config().unseen);
+  }
   bool Due(const std::byte* at) const { return Due(RowStats::Read(at)); }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 
@@ -13,17 +14,10 @@ constexpr int32_t kLevels = 4096 + 2048;
 constexpr int32_t kLag = 1024;
 // Rows that go at once: so many that it does not happen in every batch.
 constexpr int64_t kSlackShare = 64;
-constexpr int64_t kStretches = 16;
-
-uint32_t StretchTicks(const LifeConfig& config) {
-  if (config.unseen == 0) return UINT32_MAX;
-  return static_cast<uint32_t>(std::max<int64_t>(config.unseen / kStretches, 1));
-}
 
 }  // namespace
 
-RowCap::RowCap(const LifeRules* rules)
-    : rules_(*rules), stretch_ticks_(StretchTicks(rules->config())) {
+RowCap::RowCap(const LifeRules* rules) : rules_(*rules) {
   TERRACE_CHECK(rules_.config().max_rows > 0);
 }
 
@@ -57,9 +51,25 @@ void RowCap::DropUnseen(uint32_t tick) {
   }
 }
 
+void RowCap::JoinStretches() {
+  std::map<uint32_t, Stretch> joined;
+  for (auto& [number, stretch] : stretches_) {
+    Stretch& to = joined[number / 2];
+    to.rows += stretch.rows;
+    if (to.counts.empty()) {
+      to.counts.swap(stretch.counts);
+      continue;
+    }
+    for (size_t place = 0; place < kLevels; ++place) to.counts[place] += stretch.counts[place];
+  }
+  stretches_.swap(joined);
+  stretch_ticks_ *= 2;
+}
+
 void RowCap::Step(uint32_t tick, std::span<const RowUse> uses, std::vector<CapMark>* caps) {
   RaiseBase(tick);
   DropUnseen(tick);
+  while (stretches_.size() >= kMost && !stretches_.contains(StretchOf(tick))) JoinStretches();
   Stretch& now = stretches_[StretchOf(tick)];
   now.counts.resize(kLevels);
   for (const RowUse& use : uses) {
@@ -78,20 +88,31 @@ void RowCap::Step(uint32_t tick, std::span<const RowUse> uses, std::vector<CapMa
 void RowCap::Enforce(uint32_t tick, std::vector<CapMark>* caps) {
   const int64_t most = rules_.config().max_rows;
   int64_t surplus = rows_ - (most - most / kSlackShare);
-  size_t end = 0;  // rows of places below it go
-  for (; end < kLevels && surplus > 0; ++end)
-    for (auto& [unused, stretch] : stretches_) surplus -= stretch.counts[end];
-  for (auto& [unused, stretch] : stretches_) {
-    const auto last = stretch.counts.begin() + static_cast<ptrdiff_t>(end);
-    const int64_t gone = std::accumulate(stretch.counts.begin(), last, int64_t{0});
-    std::fill(stretch.counts.begin(), last, 0);
-    stretch.rows -= gone;
-    rows_ -= gone;
+  const auto go = [&](Stretch* stretch, size_t place) {
+    const int64_t rows = std::exchange(stretch->counts[place], 0);
+    stretch->rows -= rows;
+    rows_ -= rows;
+    surplus -= rows;
+  };
+  const auto rows_at = [&](size_t place) {
+    int64_t rows = 0;
+    for (const auto& [unused, stretch] : stretches_) rows += stretch.counts[place];
+    return rows;
+  };
+  size_t place = 0;  // the first that does not go as a whole; lower levels are counted with it too
+  for (; place < kLevels && (place == 0 || rows_at(place) <= surplus); ++place)
+    for (auto& [unused, stretch] : stretches_) go(&stretch, place);
+  CapMark mark{tick, base_ + static_cast<int32_t>(place), 0};
+  for (auto& [number, stretch] : stretches_) {
+    if (surplus <= 0 || place == kLevels) break;
+    go(&stretch, place);
+    mark.seen = (number + 1) * stretch_ticks_;
   }
-  const int32_t level = base_ + static_cast<int32_t>(end);
   // Earlier marks that say no more than this one.
-  std::erase_if(*caps, [level](const CapMark& cap) { return cap.level <= level; });
-  caps->push_back({tick, level});
+  std::erase_if(*caps, [&mark](const CapMark& cap) {
+    return cap.level < mark.level || (cap.level == mark.level && cap.seen <= mark.seen);
+  });
+  caps->push_back(mark);
 }
 
 }  // namespace terrace

@@ -1,7 +1,9 @@
-// Keeps a table near a number of rows: says from which score down rows have to go.
+// Keeps a table near a number of rows: says from which score down rows have to go, of equal ones
+// those that were not seen for the longest time.
 //
-// Counts the rows that are alive by the level of their score, as training uses them, so that it
-// never has to look for them in any tier. What it says depends on the stream of batches alone.
+// Counts the rows that are alive by the level of their score and the time of their last use, as
+// training uses them, so that it never has to look for them in any tier. What it says depends on
+// the stream of batches alone.
 // Belongs to the train stage's thread.
 #pragma once
 
@@ -35,7 +37,9 @@ class RowCap {
   }  // alive, about: some that were not seen too long are in it
 
  private:
-  // Rows that were last seen within a stretch of ticks, by level.
+  // Rows that were last seen within a stretch of ticks, by level. There are at most kMost of them:
+  // when time goes on two become one.
+  static constexpr size_t kMost = 64;
   struct Stretch {
     std::vector<int64_t> counts;
     int64_t rows = 0;
@@ -44,11 +48,12 @@ class RowCap {
   uint32_t StretchOf(uint32_t seen) const { return seen / stretch_ticks_; }
   size_t Place(int32_t level) const;
   void RaiseBase(uint32_t tick);
+  void JoinStretches();
   void DropUnseen(uint32_t tick);
   void Enforce(uint32_t tick, std::vector<CapMark>* caps);
 
   const LifeRules& rules_;
-  const uint32_t stretch_ticks_;
+  uint32_t stretch_ticks_ = 1;
   std::map<uint32_t, Stretch> stretches_;
   int32_t base_ = 0;  // level of the first count; lower ones are counted there
   int64_t rows_ = 0;

@@ -71,6 +71,18 @@ TEST(RowCap, TheLowestScoresGo) {
   EXPECT_EQ(table.Alive(), (std::set<uint64_t>{1, 3, 5, 6}));
 }
 
+TEST(RowCap, OfEqualScoresTheOldestGo) {
+  LifeConfig config;
+  config.max_rows = 64;
+  Table table(config);
+  for (uint32_t tick = 1; tick <= 200; ++tick) table.Use(tick, {tick});
+  const std::set<uint64_t> alive = table.Alive();
+  EXPECT_GE(alive.size(), 60u);
+  EXPECT_LE(alive.size(), 64u);
+  EXPECT_EQ(*alive.begin(), 200 - alive.size() + 1);
+  EXPECT_EQ(*alive.rbegin(), 200u);
+}
+
 TEST(RowCap, OldScoresFade) {
   LifeConfig config;
   config.max_rows = 2;
@@ -84,9 +96,9 @@ TEST(RowCap, OldScoresFade) {
 
 // Random uses, with fading scores and with rows that leave unseen.
 TEST(RowCap, CountsWhatIsAliveAndKeepsItBelowTheCap) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
     LifeConfig config;
-    config.max_rows = 20 + static_cast<int64_t>(seed) * 7;
+    config.max_rows = 60 + static_cast<int64_t>(seed) * 20;
     if (seed % 2 == 1) config.decay = 0.9, config.decay_ticks = 1 + static_cast<int64_t>(seed);
     if (seed % 4 >= 2) config.unseen = 40;
     Table table(config);
@@ -106,7 +118,7 @@ TEST(RowCap, CountsWhatIsAliveAndKeepsItBelowTheCap) {
         EXPECT_GE(table.cap().rows(), alive);
       }
     }
-    EXPECT_GT(table.cap().rows(), config.max_rows / 3);
+    EXPECT_GT(table.cap().rows(), config.max_rows / 2);
     EXPECT_LE(table.due().caps.size(), 8u);
   }
 }
@@ -127,7 +139,7 @@ TEST(RowCap, NobodyWhoStaysHasALowerScoreThanOneWhoGoes) {
   for (uint64_t key : alive) lowest = std::min(lowest, table.rules().Level(table.rows()[key]));
   // Those that went had at that time no higher score than the lowest of today.
   for (uint64_t key : keys)
-    if (!alive.contains(key)) EXPECT_LE(table.rules().Level(table.rows()[key]), lowest) << key;
+    EXPECT_TRUE(alive.contains(key) || table.rules().Level(table.rows()[key]) <= lowest) << key;
 }
 
 }  // namespace

@@ -137,6 +137,8 @@ void TableConfig::Visit(ConfigVisitor& v) {
          "how the optimizer's numbers are packed");
   v.Enum("rounding", &rounding, {"stochastic", "nearest"},
          "packing: at random, so that small updates add up, or to the nearest");
+  v.Table("admission", &admission, "Which keys get a row");
+  v.Table("life", &life, "What is counted of a row's use, and when it goes");
 }
 
 TableSchema TableSchema::Make(const std::string& name, const TableConfig& config, bool linear,
@@ -155,6 +157,7 @@ TableSchema TableSchema::Make(const std::string& name, const TableConfig& config
   CheckCodecs(name, config);
   layout.format = FormatOf(config, layout.dim, layout.linear);
   layout.state = layout.format.numbers - layout.weights;
+  layout.counts = config.life.counts();
   layout.stride = (RowLayout::kKeyBytes + layout.payload_bytes() + kStrideBytes - 1) /
                   kStrideBytes * kStrideBytes;
   schema.init_seed = RandomBits(seed, HashBytes(name, 0));

@@ -6,6 +6,8 @@
 
 #include "base/config.h"
 #include "device/embedding_ops.h"
+#include "table/admission_config.h"
+#include "table/lifecycle.h"
 
 namespace terrace {
 
@@ -31,14 +33,16 @@ struct TableConfig {
   RowCodec weight_codec = RowCodec::kFp32;
   RowCodec state_codec = RowCodec::kFp32;
   Rounding rounding = Rounding::kStochastic;
+  AdmissionConfig admission;
+  LifeConfig life;
 
   void Visit(ConfigVisitor& v);
 };
 
 // Where the parts of a row are. A row is `weights` numbers (dim of vector, then 0 or 1 of linear
-// weight), then `state` numbers of the optimizer; `format` has their codecs and places. In every
-// tier a row is the same bytes. In an arena it stands behind its key, and the next one begins
-// `stride` bytes further on.
+// weight), then `state` numbers of the optimizer; `format` has their codecs and places; then
+// RowStats, where the table counts uses. In every tier a row is the same bytes. In an arena it
+// stands behind its key, and the next one begins `stride` bytes further on.
 struct RowLayout {
   static constexpr int64_t kKeyBytes = 8;
 
@@ -47,9 +51,13 @@ struct RowLayout {
   int weights = 0;  // dim + linear
   int state = 0;
   RowFormat format;
-  int64_t stride = 0;  // bytes, a multiple of 8
+  bool counts = false;  // has RowStats
+  int64_t stride = 0;   // bytes, a multiple of 8
 
-  int64_t payload_bytes() const { return format.bytes; }
+  int64_t stats_offset() const { return format.bytes; }
+  int64_t payload_bytes() const {
+    return format.bytes + (counts ? static_cast<int64_t>(sizeof(RowStats)) : 0);
+  }
   // The arena whose row 0 is at `base`.
   ArenaView View(std::byte* base) const {
     return {base, stride, dim, linear, format.parts[0].codec};

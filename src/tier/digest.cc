@@ -15,16 +15,23 @@ class RowSum {
 
   // `record`: the key, then the row.
   void Add(const std::byte* record) {
+    ++rows_;
     const Hash128 hash = HashBytes128(record, bytes_, seed_);
     sum_ += static_cast<unsigned __int128>(hash.high) << 64 | hash.low;
   }
-  void Add(const RowSum& other) { sum_ += other.sum_; }
-  Hash128 value() const { return {static_cast<uint64_t>(sum_), static_cast<uint64_t>(sum_ >> 64)}; }
+  void Add(const RowSum& other) {
+    sum_ += other.sum_;
+    rows_ += other.rows_;
+  }
+  RowsDigest value() const {
+    return {{static_cast<uint64_t>(sum_), static_cast<uint64_t>(sum_ >> 64)}, rows_};
+  }
 
  private:
   uint64_t seed_;
   size_t bytes_;
   unsigned __int128 sum_ = 0;
+  int64_t rows_ = 0;
 };
 
 const std::byte* RecordOf(const MemoryTier& tier, size_t position) {
@@ -32,7 +39,8 @@ const std::byte* RecordOf(const MemoryTier& tier, size_t position) {
 }
 
 // Rows of these partitions that are not in memory, where the newer value is.
-void AddDisk(DiskStore& disk, const MemoryTier& memory, int first, int end, RowSum* sum) {
+void AddDisk(DiskStore& disk, const MemoryTier& memory, int first, int end, const RowTest& due,
+             RowSum* sum) {
   const auto payload = static_cast<size_t>(memory.schema().layout.payload_bytes());
   std::vector<std::byte> record(RowLayout::kKeyBytes + payload);
   std::vector<uint32_t> positions;
@@ -40,7 +48,7 @@ void AddDisk(DiskStore& disk, const MemoryTier& memory, int first, int end, RowS
     positions.resize(keys.size());
     memory.Find(keys, positions);
     for (size_t i = 0; i < keys.size(); ++i) {
-      if (positions[i] != 0) continue;
+      if (positions[i] != 0 || (due && due(rows + i * disk.row_bytes()))) continue;
       std::memcpy(record.data(), &keys[i], RowLayout::kKeyBytes);
       std::memcpy(record.data() + RowLayout::kKeyBytes, rows + i * disk.row_bytes(), payload);
       sum->Add(record.data());
@@ -50,20 +58,23 @@ void AddDisk(DiskStore& disk, const MemoryTier& memory, int first, int end, RowS
 
 }  // namespace
 
-Hash128 RowsDigest(const MemoryTier& tier) {
+RowsDigest DigestRows(const MemoryTier& tier, const RowTest& due) {
   RowSum sum(tier.schema());
-  for (int64_t p = 1; p <= tier.rows(); ++p) sum.Add(RecordOf(tier, static_cast<size_t>(p)));
+  const std::vector<bool> free = tier.Free();
+  for (size_t p = 1; p < free.size(); ++p)
+    if (!free[p] && !(due && due(tier.row(static_cast<uint32_t>(p))))) sum.Add(RecordOf(tier, p));
   return sum.value();
 }
 
-Hash128 RowsDigest(TieredTable* table, Workers* workers) {
+RowsDigest DigestRows(TieredTable* table, const RowTest& due, Workers* workers) {
   const MemoryTier& memory = table->memory();
   std::vector<RowSum> sums(static_cast<size_t>(workers->threads()), RowSum(memory.schema()));
   const std::vector<bool> resident = table->Resident();
   for (size_t p = 0; p < resident.size(); ++p)
-    if (resident[p]) sums[0].Add(RecordOf(memory, p));
+    if (resident[p] && !(due && due(memory.row(static_cast<uint32_t>(p)))))
+      sums[0].Add(RecordOf(memory, p));
   workers->Run(table->disk().partitions(), [&](int64_t p, int worker) {
-    AddDisk(table->disk(), memory, static_cast<int>(p), static_cast<int>(p) + 1,
+    AddDisk(table->disk(), memory, static_cast<int>(p), static_cast<int>(p) + 1, due,
             &sums[static_cast<size_t>(worker)]);
   });
   for (size_t w = 1; w < sums.size(); ++w) sums[0].Add(sums[w]);

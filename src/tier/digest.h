@@ -8,9 +8,16 @@
 
 namespace terrace {
 
-// Depends on the table's name and on each row's key, weights and optimizer state; not on positions
-// or tiers, so not on the order in which keys were first seen. Rows must not be written meanwhile.
-Hash128 RowsDigest(const MemoryTier& tier);
-Hash128 RowsDigest(TieredTable* table, Workers* workers);
+struct RowsDigest {
+  Hash128 hash;
+  int64_t rows = 0;
+  bool operator==(const RowsDigest&) const = default;
+};
+
+// Depends on the table's name and on each row's key and bytes; not on positions or tiers, so not on
+// the order in which keys were first seen. Rows that are `due` (null: none) do not count. Rows must
+// not be written meanwhile.
+RowsDigest DigestRows(const MemoryTier& tier, const RowTest& due = {});
+RowsDigest DigestRows(TieredTable* table, const RowTest& due, Workers* workers);
 
 }  // namespace terrace

@@ -15,10 +15,11 @@ MemoryTier::MemoryTier(const TableSchema& schema)
 }
 
 void MemoryTier::FindOrCreate(std::span<const uint64_t> keys, std::span<uint32_t> positions) {
-  if (removed_) return CreateAt(keys, positions);
+  if (removed_ > 0) return CreateAt(keys, positions);
   const int64_t before = rows();
   index_.FindOrInsert(keys, positions);
   handed_ = rows();
+  created_ += handed_ - before;
   for (int64_t p = before + 1; p <= rows(); ++p)
     InitRow(schema_, key(static_cast<uint32_t>(p)), base() + p * schema_.layout.stride);
 }
@@ -40,6 +41,7 @@ void MemoryTier::CreateAt(std::span<const uint64_t> keys, std::span<uint32_t> po
     new_positions_.push_back(positions[i]);
   }
   Grow(handed_);
+  created_ += static_cast<int64_t>(new_keys_.size());
   index_.Insert(new_keys_, new_positions_);
   for (size_t i = 0; i < new_keys_.size(); ++i)
     InitRow(schema_, new_keys_[i], base() + new_positions_[i] * schema_.layout.stride);
@@ -47,7 +49,7 @@ void MemoryTier::CreateAt(std::span<const uint64_t> keys, std::span<uint32_t> po
 
 void MemoryTier::Remove(std::span<const uint32_t> positions) {
   if (positions.empty()) return;
-  removed_ = true;
+  removed_ += static_cast<int64_t>(positions.size());
   index_.Erase(positions);
   free_.insert(free_.end(), positions.begin(), positions.end());
 }

@@ -9,6 +9,7 @@
 // then.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -39,6 +40,9 @@ class MemoryTier {
   void Remove(std::span<const uint32_t> positions);
   // The last position that was ever handed out by FindOrCreate.
   int64_t last_position() const { return handed_; }
+  // By FindOrCreate, since the start. Any thread.
+  int64_t created() const { return created_.load(std::memory_order_relaxed); }
+  int64_t removed() const { return removed_.load(std::memory_order_relaxed); }
   // By position: nobody's, since Remove.
   std::vector<bool> Free() const;
   // Position of each key, 0 where absent.
@@ -63,8 +67,8 @@ class MemoryTier {
   RowArena arena_;
   KeyIndex index_;
   int64_t handed_ = 0;
-  std::vector<uint32_t> free_;  // once Remove was called, FindOrCreate takes from here first
-  bool removed_ = false;
+  std::vector<uint32_t> free_;                    // FindOrCreate takes from here first
+  std::atomic<int64_t> created_{0}, removed_{0};  // counters
   Array<uint64_t> new_keys_;
   Array<uint32_t> new_positions_;
 };

@@ -95,13 +95,13 @@ TEST(RowsDigest, DoesNotDependOnTheOrderOfKeys) {
   Create(a, {1, 2, 3, 4});
   Create(b, {4, 2});
   Create(b, {1, 2, 3});
-  EXPECT_EQ(RowsDigest(a), RowsDigest(b));
+  EXPECT_EQ(DigestRows(a), DigestRows(b));
 }
 
 TEST(RowsDigest, SeesKeysWeightsStateAndName) {
   std::set<std::pair<uint64_t, uint64_t>> seen;
   const auto add = [&](const MemoryTier& tier) {
-    const Hash128 digest = RowsDigest(tier);
+    const Hash128 digest = DigestRows(tier).hash;
     return seen.insert({digest.low, digest.high}).second;
   };
   MemoryTier tier(SmallSchema());

@@ -16,6 +16,11 @@ struct TablePlan {
   Array<uint32_t> row_bags;     // [occurrences]: bag of each, by row, in example order
   Array<float> scales;          // [occurrences], or empty: all 1. value, or value / bag size
   Array<float> row_scales;      // the same in the order of row_bags, or empty
+  // Where the table chooses its keys: how often each row is used, and how many of these uses have a
+  // click. Keys that get no row are not among row_keys; in `rows` they are row_keys.size().
+  Array<uint32_t> shows;   // [rows] or empty
+  Array<uint32_t> clicks;  // [rows] or empty
+  bool refused = false;    // there are such keys
   // Of the tier.
   Array<uint32_t> row_positions;  // [rows]: place in the arena
   Array<uint32_t> positions;      // [occurrences]: the same of each key, in the memory of `rows`

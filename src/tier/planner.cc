@@ -58,11 +58,43 @@ void FillScales(const PlanInput& input, Array<float>* scales) {
 
 }  // namespace
 
+void CountUses(const PlanInput& input, std::span<const float> labels, TablePlan* plan) {
+  SetSize(&plan->shows, plan->row_keys.size());
+  SetSize(&plan->clicks, plan->row_keys.size());
+  std::fill(plan->shows.begin(), plan->shows.end(), 0);
+  std::fill(plan->clicks.begin(), plan->clicks.end(), 0);
+  const size_t slots = static_cast<size_t>(input.slots);
+  for (size_t e = 0; e < labels.size(); ++e) {
+    const uint32_t click = labels[e] > 0.5f ? 1 : 0;
+    for (uint32_t o = input.bag_offsets[e * slots]; o < input.bag_offsets[(e + 1) * slots]; ++o) {
+      ++plan->shows[plan->rows[o]];
+      plan->clicks[plan->rows[o]] += click;
+    }
+  }
+}
+
+void KeepRows(std::span<const uint8_t> keep, TablePlan* plan) {
+  const size_t rows = plan->row_keys.size();
+  size_t kept = 0;
+  Array<uint32_t>& numbers = plan->shows;  // of no use any more
+  for (size_t r = 0; r < rows; ++r) {
+    plan->row_keys[kept] = plan->row_keys[r];
+    numbers[r] = static_cast<uint32_t>(kept);
+    kept += keep[r];
+  }
+  plan->refused = kept < rows;
+  plan->row_keys.resize(kept);
+  if (!plan->refused) return;
+  for (size_t r = 0; r < rows; ++r)
+    if (keep[r] == 0) numbers[r] = static_cast<uint32_t>(kept);
+  for (uint32_t& row : plan->rows) row = numbers[row];
+}
+
 // By counting sort.
 void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan) {
   // Counts stand two places up, so that the sort's cursors end as the offsets.
   Array<uint32_t>& offsets = plan->row_offsets;
-  SetSize(&offsets, plan->row_keys.size() + 2);
+  SetSize(&offsets, plan->row_keys.size() + (plan->refused ? 1 : 0) + 2);
   std::fill(offsets.begin(), offsets.end(), 0);
   for (uint32_t row : plan->rows) ++offsets[row + 2];
   for (size_t r = 2; r < offsets.size(); ++r) offsets[r] += offsets[r - 1];
@@ -83,7 +115,9 @@ void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan) {
 
 void FillPositions(TablePlan* plan) {
   plan->positions.swap(plan->rows);
+  if (plan->refused) plan->row_positions.push_back(0);
   for (uint32_t& position : plan->positions) position = plan->row_positions[position];
+  if (plan->refused) plan->row_positions.pop_back();
 }
 
 int64_t TablePlan::bytes() const {
@@ -91,11 +125,12 @@ int64_t TablePlan::bytes() const {
                               4 * (rows.capacity() + row_offsets.capacity() + row_bags.capacity() +
                                    scales.capacity() + row_scales.capacity() +
                                    row_positions.capacity() + positions.capacity() +
-                                   missing.capacity()));
+                                   missing.capacity() + shows.capacity() + clicks.capacity()));
 }
 
 void Planner::PlanKeys(const PlanInput& input, TablePlan* plan) {
   CheckInput(input);
+  plan->refused = false;
   if (plan->rows.capacity() < plan->positions.capacity()) plan->rows.swap(plan->positions);
   dedup_.Run(input.keys, &plan->row_keys, &plan->rows);
   FillScales(input, &plan->scales);

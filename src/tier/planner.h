@@ -25,6 +25,12 @@ class Planner {
   KeyDedup dedup_;
 };
 
+// Fills `shows`, and from the examples' labels `clicks`: a label above one half is a click.
+void CountUses(const PlanInput& input, std::span<const float> labels, TablePlan* plan);
+// Only rows r with keep[r] stay in the plan; the others' keys will point to the default row. Before
+// LinkRows.
+void KeepRows(std::span<const uint8_t> keep, TablePlan* plan);
+
 // The inverse index: row r's occurrences, in example order. Before FillPositions.
 void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan);
 

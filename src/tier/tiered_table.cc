@@ -32,6 +32,7 @@ void TieredStats::Add(const TieredStats& other) {
   written += other.written;
   eval_reads += other.eval_reads;
   eval_evicted += other.eval_evicted;
+  expired += other.expired;
 }
 
 int64_t TieredTable::RowBytes(const TableSchema& schema) {
@@ -42,10 +43,12 @@ size_t TieredTable::DiskRowBytes(const TableSchema& schema) {
   return std::max(DiskOptions::kMinRowBytes, static_cast<size_t>(schema.layout.payload_bytes()));
 }
 
-TieredTable::TieredTable(MemoryTier* memory, std::unique_ptr<DiskStore> disk, PolicyKind policy)
+TieredTable::TieredTable(MemoryTier* memory, std::unique_ptr<DiskStore> disk, PolicyKind policy,
+                         std::function<RowTest()> due)
     : memory_(*memory),
       disk_(std::move(disk)),
       policy_(EvictionPolicy::Make(policy)),
+      due_(std::move(due)),
       payload_bytes_(static_cast<size_t>(memory->schema().layout.payload_bytes())),
       disk_row_bytes_(DiskRowBytes(memory->schema())),
       pin_arena_(fmt::format("table '{}': pins", memory->schema().name),
@@ -280,11 +283,12 @@ void TieredTable::Sort(RowMoves* moves) {
   moves->swap(sorted_);
 }
 
-void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) const {
+void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) {
+  const RowTest due = due_ ? due_() : RowTest();
   out->keys.clear();
-  for (const RowMove& move : moves)
-    if (move.evict) out->keys.push_back(move.victim);
-  out->rows.resize(out->keys.size() * disk_row_bytes_);
+  size_t leaving = 0;
+  for (const RowMove& move : moves) leaving += move.evict ? 1 : 0;
+  out->rows.resize(leaving * disk_row_bytes_);
   if (disk_row_bytes_ > payload_bytes_)
     std::fill(out->rows.begin(), out->rows.end(), std::byte{0});  // padding has one value
   std::byte* to = out->rows.data();
@@ -293,9 +297,14 @@ void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) co
       for (size_t line = 0; line < payload_bytes_; line += 64)
         __builtin_prefetch(memory_.row(moves[i + kAhead].position) + line);
     if (!moves[i].evict) continue;
-    std::memcpy(to, memory_.row(moves[i].position), payload_bytes_);
+    const std::byte* const row = memory_.row(moves[i].position);
+    if (due && due(row)) continue;
+    out->keys.push_back(moves[i].victim);
+    std::memcpy(to, row, payload_bytes_);
     to += disk_row_bytes_;
   }
+  out->rows.resize(out->keys.size() * disk_row_bytes_);
+  expired_ += Count(leaving - out->keys.size());
 }
 
 void TieredTable::Fetch(std::span<const RowMove> moves) {
@@ -344,7 +353,8 @@ void TieredTable::Write(const WriteBack& rows) {
 }
 
 TieredStats TieredTable::stats() const {
-  return {lookups_, hits_, from_disk_, created_, evicted_, written_, eval_reads_, eval_evicted_};
+  return {lookups_, hits_,       from_disk_,    created_, evicted_,
+          written_, eval_reads_, eval_evicted_, expired_};
 }
 
 }  // namespace terrace

@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -72,14 +73,17 @@ struct TieredStats {
   int64_t written = 0;       // of these, written to the disk tier
   int64_t eval_reads = 0;    // keys that evaluation asked the disk tier for
   int64_t eval_evicted = 0;  // rows that left because a test batch alone is larger than its share
+  int64_t expired = 0;       // left when they were due
 
   void Add(const TieredStats& other);
 };
 
 class TieredTable {
  public:
-  // `memory` is empty and outlives the table.
-  TieredTable(MemoryTier* memory, std::unique_ptr<DiskStore> disk, PolicyKind policy);
+  // `memory` is empty and outlives the table. `due`: asked now and
+  // then, for rows of no use any more, nor any older value of them. Null: none are.
+  TieredTable(MemoryTier* memory, std::unique_ptr<DiskStore> disk, PolicyKind policy,
+              std::function<RowTest()> due = {});
 
   // Bytes of memory that a row in memory takes, with its share of the index.
   static int64_t RowBytes(const TableSchema& schema);
@@ -115,8 +119,9 @@ class TieredTable {
   // --- pull ---
   // Puts moves in the order of the disk.
   void Sort(RowMoves* moves);
-  // Copies rows that leave, before Fetch of the same moves takes their place.
-  void CopyVictims(std::span<const RowMove> moves, WriteBack* out) const;
+  // Copies rows that leave, before Fetch of the same moves takes their place. Rows that are due
+  // are not copied.
+  void CopyVictims(std::span<const RowMove> moves, WriteBack* out);
   // Brings rows: from the disk, or first values.
   void Fetch(std::span<const RowMove> moves);
 
@@ -149,6 +154,7 @@ class TieredTable {
   MemoryTier& memory_;
   const std::unique_ptr<DiskStore> disk_;
   const std::unique_ptr<EvictionPolicy> policy_;
+  const std::function<RowTest()> due_;
   const size_t payload_bytes_;
   const size_t disk_row_bytes_;
 
@@ -173,7 +179,7 @@ class TieredTable {
   Array<uint8_t> fetch_found_;
 
   std::atomic<int64_t> lookups_{0}, hits_{0}, from_disk_{0}, created_{0}, evicted_{0}, written_{0},
-      eval_reads_{0}, eval_evicted_{0};
+      eval_reads_{0}, eval_evicted_{0}, expired_{0};
 };
 
 }  // namespace terrace

@@ -30,6 +30,21 @@ void CheckDirectoryName(const std::string& name) {
                           name));
 }
 
+// Rows that are due as far as training is.
+std::function<RowTest()> DueTest(const TableLife& life, const RowLayout& layout) {
+  return [&life, at = layout.stats_offset()]() -> RowTest {
+    return [rule = life.Shared(), at](const std::byte* row) { return rule.Due(row + at); };
+  };
+}
+
+std::function<RowTest()> UnseenTest(const TableLife& life, const RowLayout& layout) {
+  return [&life, at = layout.stats_offset()]() -> RowTest {
+    return [rule = life.Shared(), at](const std::byte* row) {
+      return rule.Unseen(RowStats::Read(row + at));
+    };
+  };
+}
+
 }  // namespace
 
 ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device* device) {
@@ -43,6 +58,12 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
     if (!vectors) table.dim = 0;
     tables.push_back(std::make_unique<MemoryTier>(
         TableSchema::Make(spec.group_names[g], table, UsesLinear(config.model.kind), seed)));
+    const TableSchema& schema = tables.back()->schema();
+    lives.push_back(table.life.counts() ? std::make_unique<TableLife>(table.life) : nullptr);
+    admissions.push_back(
+        table.admission.by == AdmitBy::kAll
+            ? nullptr
+            : std::make_unique<Admission>(table.admission, RandomBits(schema.init_seed, 1)));
     group_column.push_back(column);
     mean_slots.emplace_back();
     for (int s : spec.group_slots[g]) {
@@ -84,20 +105,35 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
       const auto fit = static_cast<uint64_t>(memory / count / kPartitionMemory);
       options.partitions = static_cast<int>(std::clamp<uint64_t>(std::bit_floor(fit), 1, 64));
     }
+    const TableLife* const life = lives[tiered.size()].get();
+    std::function<RowTest()> unseen;
+    if (life != nullptr && life->expires()) {
+      options.due = DueTest(*life, table->schema().layout);
+      unseen = UnseenTest(*life, table->schema().layout);
+    }
     tiered.push_back(std::make_unique<TieredTable>(
         table.get(), open(config.disk.path + "/" + table->schema().name, options),
-        config.memory.policy));
+        config.memory.policy, unseen));
   }
 }
 
-std::string ModelState::Digest(Workers* workers) const {
+ModelState::Summary ModelState::Summarise(Workers* workers) const {
+  Summary summary;
   std::vector<Hash128> parts;
-  for (size_t t = 0; t < tables.size(); ++t)
-    parts.push_back(tiered.empty() ? RowsDigest(*tables[t]) : RowsDigest(tiered[t].get(), workers));
+  for (size_t t = 0; t < tables.size(); ++t) {
+    RowTest due;
+    if (lives[t] != nullptr && lives[t]->expires())
+      due = DueTest(*lives[t], tables[t]->schema().layout)();
+    const RowsDigest rows =
+        tiered.empty() ? DigestRows(*tables[t], due) : DigestRows(tiered[t].get(), due, workers);
+    parts.push_back(rows.hash);
+    summary.rows += rows.rows;
+  }
   parts.push_back(HashBytes128(params.data(), params.size() * sizeof(float), 1));
   parts.push_back(HashBytes128(dense_state.data(), dense_state.size() * sizeof(float), 2));
   const Hash128 all = HashBytes128(parts.data(), parts.size() * sizeof(Hash128), 3);
-  return fmt::format("{:016x}{:016x}", all.high, all.low);
+  summary.digest = fmt::format("{:016x}{:016x}", all.high, all.low);
+  return summary;
 }
 
 int64_t ModelState::rows() const {

@@ -14,6 +14,8 @@
 #include "data/features.h"
 #include "device/device.h"
 #include "model/model.h"
+#include "table/admission.h"
+#include "table/table_life.h"
 #include "tier/memory_tier.h"
 #include "tier/tiered_table.h"
 #include "train/run_config.h"
@@ -23,9 +25,14 @@ namespace terrace {
 struct ModelState {
   ModelState(const RunConfig& config, const FeatureSpec& spec, Device* device);
 
-  // A hash of every row (weights and optimizer state) and of the dense part with its optimizer: the
-  // same for the same model, wherever rows live. 32 hex digits.
-  std::string Digest(Workers* workers) const;
+  // A hash of every row (all its bytes) that is not due and of the dense part with its optimizer:
+  // the same for the same model, wherever rows live. When no stage runs.
+  struct Summary {
+    std::string digest;  // 32 hex digits
+    int64_t rows = 0;
+  };
+  Summary Summarise(Workers* workers) const;
+  // Rows that exist, those too that are due and still there.
   int64_t rows() const;
   int64_t dense_bytes() const;  // parameters with their optimizer's state
 
@@ -35,8 +42,10 @@ struct ModelState {
   void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open);
 
   std::unique_ptr<Model> model;
-  std::vector<std::unique_ptr<MemoryTier>> tables;   // by key group
-  std::vector<std::unique_ptr<TieredTable>> tiered;  // the same with their disk tier, or empty
+  std::vector<std::unique_ptr<MemoryTier>> tables;     // by key group
+  std::vector<std::unique_ptr<TieredTable>> tiered;    // the same with their disk tier, or empty
+  std::vector<std::unique_ptr<TableLife>> lives;       // null where nothing is counted
+  std::vector<std::unique_ptr<Admission>> admissions;  // of the plan stage; null: all keys get rows
   Buffer<float> params;
   Buffer<float> dense_state;  // [state_per_param][param_count]
 

@@ -10,6 +10,8 @@ namespace terrace {
 namespace {
 
 constexpr size_t kNoLimit = size_t{1} << 30;  // of a queue that other things bound
+// Rows looked at in a batch to find those that are due, for each that it uses.
+constexpr size_t kSweptPerRow = 2;
 
 }  // namespace
 
@@ -44,6 +46,7 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
       pulled_queue_(kNoLimit),
       write_queue_(kNoLimit),
       free_writes_(kNoLimit),
+      sweepers_(state->tables.size()),
       dedup_running_(dedup_threads) {
   const auto start = [this](const std::string& name, auto loop, auto at_end) {
     return std::jthread([this, name, loop, at_end] {
@@ -222,6 +225,7 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
     }
     item->kind = WorkItem::Kind::kTrain;
     item->step = ++steps_read_;
+    item->tick = TickOf(item->batch);
     item->epoch = epoch;
     const double share = stream->progress();
     item->progress = share < 0 ? -1 : (static_cast<double>(epoch) + share) / epochs;
@@ -246,6 +250,16 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
   return !limit;
 }
 
+// Of the batch that was read last. Time that goes back stands still.
+uint32_t Pipeline::TickOf(const Batch& batch) {
+  if (config_.train.clock == ClockKind::kBatches)
+    return last_tick_ = static_cast<uint32_t>(std::min<int64_t>(steps_read_, UINT32_MAX));
+  for (int64_t time : batch.timestamps)
+    last_tick_ = std::max(last_tick_, static_cast<uint32_t>(std::clamp<int64_t>(
+                                          time / config_.train.tick_seconds, 1, UINT32_MAX)));
+  return last_tick_;
+}
+
 bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
   OpenDataOptions options;
   options.part = DataPart::kTest;
@@ -257,6 +271,7 @@ bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
         !stop_.load(std::memory_order_relaxed) && stream->Next(config_.train.batch, &item->batch);
     item->kind = more ? WorkItem::Kind::kEval : WorkItem::Kind::kEvalEnd;
     item->step = steps_read_;
+    item->tick = last_tick_;
     item->epoch = epoch;
     item->last_eval = last;
     if (!Emit(std::move(item))) return false;
@@ -304,11 +319,15 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
     input.values = group.values;
     input.slots = group.slots;
     input.mean_slots = state_.mean_slots[g];
-    // With tiers many batches wait for their rows: what only training needs is made after that.
-    if (item->kind == WorkItem::Kind::kTrain && state_.tiered.empty())
+    // With tiers many batches wait for their rows: what only training needs is made after that. So
+    // it is where not all keys get rows.
+    const bool training = item->kind == WorkItem::Kind::kTrain;
+    const bool chooses = state_.admissions[g] != nullptr;
+    if (training && state_.tiered.empty() && !chooses)
       (*planners)[g].PlanTrain(input, &item->plans[g]);
     else
       (*planners)[g].PlanKeys(input, &item->plans[g]);
+    if (training && chooses) CountUses(input, item->batch.labels, &item->plans[g]);
   }
   GiveKeys(&item->batch);
 }
@@ -350,24 +369,76 @@ void Pipeline::PlanLoop() {
   }
 }
 
+void Pipeline::AdmitKeys(WorkItem* item) {
+  if (item->kind != WorkItem::Kind::kTrain) return;
+  for (size_t g = 0; g < item->plans.size(); ++g) {
+    if (state_.admissions[g] == nullptr) continue;
+    TablePlan& plan = item->plans[g];
+    admitted_.resize(plan.row_keys.size());
+    state_.admissions[g]->Step(plan.row_keys, plan.shows, plan.clicks, item->tick, admitted_);
+    KeepRows(admitted_, &plan);
+  }
+}
+
+// Keys without a row. A table of them that grows holds old and new for a moment.
+int64_t Pipeline::AdmissionBytes() const {
+  int64_t bytes = 0;
+  for (const auto& admission : state_.admissions)
+    if (admission != nullptr) bytes += admission->bytes() * 3 / 2;
+  return bytes;
+}
+
 void Pipeline::PlanItem(WorkItem* item) {
   if (item->kind == WorkItem::Kind::kEvalEnd) return;
+  AdmitKeys(item);
   for (size_t g = 0; g < item->plans.size(); ++g) {
     TablePlan& plan = item->plans[g];
     if (item->kind == WorkItem::Kind::kTrain) {
+      if (state_.admissions[g] != nullptr) LinkRows(item->batch.groups[g].offsets, &plan);
       PlaceRows(state_.tables[g].get(), &plan);
       lookups_ += static_cast<int64_t>(plan.row_keys.size());
     } else {
       FindRows(*state_.tables[g], &plan);
     }
+    if (state_.lives[g] != nullptr && state_.lives[g]->expires()) Sweep(g, *item);
   }
   item_bytes_ = std::max(item_bytes_, item->bytes());
   if (config_.tiers.memory.budget > 0) CheckMemory();
 }
 
+void Pipeline::Sweep(size_t table, const WorkItem& item) {
+  MemoryTier& memory = *state_.tables[table];
+  const TablePlan& plan = item.plans[table];
+  auto& [stamps, hand] = sweepers_[table];
+  const auto positions = static_cast<size_t>(memory.last_position()) + 1;
+  stamps.resize(positions);
+  for (uint32_t position : plan.row_positions) stamps[position] = WindowPlanner::StampOf(item);
+  uint32_t done;
+  {
+    MutexLock lock(&progress_mu_);
+    done = done_;
+  }
+  const DueRule due = state_.lives[table]->Shared();
+  const int64_t stats = memory.schema().layout.stats_offset();
+  swept_.clear();
+  for (size_t n = std::min(kSweptPerRow * plan.row_positions.size(), positions - 1); n > 0; --n) {
+    hand = hand + 1 < positions ? hand + 1 : 1;
+    // Nobody's, or held by a batch that is not trained yet.
+    if (stamps[hand] == 0 || stamps[hand] > done) continue;
+    const auto position = static_cast<uint32_t>(hand);
+    if (!due.Due(memory.row(position) + stats)) continue;
+    swept_.push_back(position);
+    stamps[hand] = 0;
+  }
+  memory.Remove(swept_);
+}
+
 void Pipeline::CheckMemory() {
   int64_t rows = 0;
   for (const auto& table : state_.tables) rows += table->arena_bytes() + table->index_bytes();
+  for (const Sweeper& sweeper : sweepers_)
+    rows += static_cast<int64_t>(sweeper.stamps.capacity() * sizeof(uint32_t));
+  rows += AdmissionBytes();
   const int64_t bytes = needs_.fixed_bytes + reader_bytes() + max_items_ * item_bytes_ + rows;
   if (bytes <= config_.tiers.memory.budget) return;
   throw Error(

@@ -105,8 +105,14 @@ class Pipeline {
   void TakeKeys(Batch* batch) EXCLUDES(mu_);
   void DedupLoop(DedupWorker* worker);
   void DedupItem(std::vector<Planner>* planners, WorkItem* item);
+  uint32_t TickOf(const Batch& batch);
   void PlanLoop();
   void PlanItem(WorkItem* item);
+  void AdmitKeys(WorkItem* item);
+  int64_t AdmissionBytes() const;
+  void CheckAdmission() const;
+  // Gives positions of rows that are due back, some at a time.
+  void Sweep(size_t table, const WorkItem& item) EXCLUDES(progress_mu_);
   void CheckMemory();
   void WindowLoop();
   void StartTiers(const WorkItem& first);
@@ -151,6 +157,7 @@ class Pipeline {
   // Of the read thread, then readable after the end.
   StageTime read_time_;
   int64_t steps_read_ = 0;
+  uint32_t last_tick_ = 0;
   uint64_t items_read_ = 0;
   int64_t skipped_rows_ = 0;
   std::atomic<int64_t> train_reader_bytes_{0};  // at most
@@ -161,13 +168,23 @@ class Pipeline {
   StageTime plan_time_;
   int64_t lookups_ = 0;
   int64_t item_bytes_ = 0;
+  // Of a table in memory alone whose rows expire: the last batch that holds each position, and
+  // where the search for due rows goes on.
+  struct Sweeper {
+    std::vector<uint32_t> stamps;
+    size_t hand = 1;
+  };
+  std::vector<Sweeper> sweepers_;  // by table
+  std::vector<uint8_t> admitted_;
+  std::vector<uint32_t> swept_;
 
   std::unique_ptr<WindowPlanner> planner_;
   RowRoom room_;
   int64_t window_ = 0;
   TierNeeds tier_needs_;
-  int64_t queue_bytes_ = 0;   // that all items together may take
-  int64_t window_moves_ = 0;  // at most, by the budget
+  int64_t admission_bytes_ = 0;  // set aside for keys without a row
+  int64_t queue_bytes_ = 0;      // that all items together may take
+  int64_t window_moves_ = 0;     // at most, by the budget
   // Of the pull and push threads, then readable after the end.
   StageTime pull_time_;
   StageTime link_time_;

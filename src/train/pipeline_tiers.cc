@@ -21,6 +21,7 @@ constexpr int64_t kWindowsBetweenLooks = 8;
 constexpr double kPullSeconds = 0.9;
 constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
 constexpr int64_t kSpareShare = 24;
+constexpr int64_t kAdmissionShare = 12;
 // A move is on the list of the window that is planned, of one that waits and of one that is pulled;
 // that one is sorted, too.
 constexpr int64_t kMoveBytes = 4 * sizeof(RowMove) + 2 * sizeof(KeyItem);
@@ -63,6 +64,10 @@ void Pipeline::StartTiers(const WorkItem& first) {
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
   needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + kOtherBytes;
+  if (const int64_t bytes = AdmissionBytes(); bytes > 0) {
+    admission_bytes_ = std::max(bytes, needs.budget / kAdmissionShare);
+    needs.fixed_bytes += admission_bytes_;
+  }
   needs.growing_bytes = chunk_bytes_;
   if (config_.tiers.disk.memory == 0) needs.growing_bytes += DiskTierMemory(config_.tiers);
 
@@ -107,6 +112,18 @@ void Pipeline::StartTiers(const WorkItem& first) {
   (void)free_items_.Push(std::move(item));
 }
 
+void Pipeline::CheckAdmission() const {
+  if (AdmissionBytes() <= admission_bytes_) return;
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("keys that have no row yet take {}, of tiers.memory.budget {} was set aside for "
+                  "them: set admission.forget (and life.unseen) so that old ones go, tell "
+                  "admission.keys how many there are, or raise the budget to {}",
+                  ShortBytes(static_cast<double>(AdmissionBytes())),
+                  ShortBytes(static_cast<double>(admission_bytes_)),
+                  ShortBytes(static_cast<double>(2 * tier_needs_.budget))));
+}
+
 // Batches may grow: then there are fewer of them.
 void Pipeline::KeepQueueBytes(int64_t item_bytes) {
   if (item_bytes <= item_bytes_) return;
@@ -133,6 +150,7 @@ void Pipeline::UseSpareMemory() {
   }
   const int64_t promised = std::max<int64_t>(0, DiskTierMemory(config_.tiers) - disk_bytes) +
                            std::max<int64_t>(0, max_items_ - items_made_) * item_bytes_ +
+                           std::max<int64_t>(0, admission_bytes_ - AdmissionBytes() * 2 / 3) +
                            queue_bytes_ / kSpareShare;
   // Windows that are always cut for their moves never need all the batches they may have.
   const int64_t most_made = items_made_ + items_made_ / 16;
@@ -170,6 +188,8 @@ void Pipeline::WindowLoop() {
       more = item.has_value();
       if (!more) break;
       if (planner_ == nullptr) StartTiers(**item);
+      AdmitKeys(item->get());
+      if (admission_bytes_ > 0 && needs_.rows == 0) CheckAdmission();
       planner_->Add(std::move(*item));
     }
     if (planner_ == nullptr || planner_->empty()) break;

@@ -71,6 +71,14 @@ void AddTiers(const RunConfig& config, const RunReport& report, Json* json) {
                         {"squeezed", tiers.windows.squeezed}};
 }
 
+void AddLife(const LifeReport& life, Json* json) {
+  if (!life.used) return;
+  (*json)["life"] = {{"admitted", life.admitted},
+                     {"refused", life.refused},
+                     {"expired", life.expired},
+                     {"admission_bytes", life.admission_bytes}};
+}
+
 const char* KindName(ModelKind kind) {
   switch (kind) {
     case ModelKind::kLr:
@@ -152,6 +160,7 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
   json["advice"] = report.advice;
   json["rows"] = report.rows;
   AddTiers(config, report, &json["tiers"]);
+  AddLife(report.life, &json);
   json["queue_bytes"] = report.queue_bytes;
   json["reader_bytes"] = report.reader_bytes;
   json["scratch_bytes"] = report.scratch_bytes;
@@ -164,10 +173,14 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
     json["evaluations"].push_back(one);
   }
   for (const TimePoint& p : report.timeline) {
-    Json one = {
-        {"seconds", p.seconds}, {"examples", p.examples}, {"longest_batch", p.longest_batch}};
+    Json one = {{"seconds", p.seconds},
+                {"examples", p.examples},
+                {"longest_batch", p.longest_batch},
+                {"rss", p.rss}};
+    if (!report.tiers.used) one["rows_in_memory"] = p.rows_in_memory;
     if (report.tiers.used)
       one.update({{"rows", p.tiers.created},
+                  {"disk_bytes", p.disk_bytes},
                   {"lookups", p.tiers.lookups},
                   {"memory_hits", p.tiers.hits},
                   {"disk_hits", p.tiers.from_disk}});
@@ -201,6 +214,14 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
                                                      : "")});
   if (report.skipped_rows > 0)
     result.AddRow({"bad rows skipped", ShortCount(static_cast<double>(report.skipped_rows))});
+  if (report.life.admitted + report.life.refused > 0)
+    result.AddRow({"keys of batches",
+                   fmt::format("{} admitted, {} refused; {} of memory",
+                               ShortCount(static_cast<double>(report.life.admitted)),
+                               ShortCount(static_cast<double>(report.life.refused)),
+                               ShortBytes(static_cast<double>(report.life.admission_bytes)))});
+  if (report.life.expired > 0)
+    result.AddRow({"rows expired", ShortCount(static_cast<double>(report.life.expired))});
   if (report.saturated > 0)
     result.AddRow(
         {"numbers too large for their codec", ShortCount(static_cast<double>(report.saturated))});

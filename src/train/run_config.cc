@@ -59,6 +59,10 @@ void TrainConfig::Visit(ConfigVisitor& v) {
         "results");
   v.Int("prefetch", &prefetch, {1, 64},
         "windows brought to memory while an earlier one is trained. Never changes results");
+  v.Enum("clock", &clock, {"batches", "time"},
+         "ticks of the rows' life: batches trained, or data.timestamp");
+  v.Int("tick_seconds", &tick_seconds, {1, INT32_MAX},
+        "clock = time: units of data.timestamp that are a tick");
   v.Table("schedule", &schedule, "Learning-rate schedule, of rows and dense part alike");
 }
 
@@ -159,6 +163,37 @@ void RunConfig::Complete() {
                 "data.train is empty; name the training files, e.g. --set data.train=train.tsv.gz");
   train.schedule.Check();
   tiers.Check();
+  CheckLives();
+}
+
+void RunConfig::CheckLives() const {
+  bool ticks = false;
+  for (const auto& [name, table] : tables) {
+    const LifeConfig& life = table.life;
+    life.Check(name);
+    table.admission.Check("tables." + name + ".admission");
+    ticks = ticks || life.counts() || table.admission.forget > 0;
+    // A row whose key is forgotten would stay and neither be read nor learn.
+    if (table.admission.forget > 0 && (life.unseen == 0 || life.unseen > table.admission.forget))
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("tables.{0}.admission.forget is {1}: keys that were not seen for so "
+                              "long are forgotten, so their rows must go before; set "
+                              "tables.{0}.life.unseen to {1} or less",
+                              name, table.admission.forget));
+    if (life.max_rows > 0 && train.clock == ClockKind::kTime)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("tables.{}.life.max_rows counts rows batch by batch: it needs "
+                              "train.clock = \"batches\"",
+                              name));
+  }
+  if (train.clock == ClockKind::kTime && data.timestamp.empty())
+    throw Error(ErrorCode::kUsage,
+                "train.clock is \"time\", but the data has no time: name the column in "
+                "data.timestamp, or set train.clock = \"batches\"");
+  if (train.clock == ClockKind::kTime && !ticks)
+    throw Error(ErrorCode::kUsage,
+                "train.clock is \"time\", but no table counts it: remove it, or set "
+                "[tables.NAME.life]");
 }
 
 RunConfig RunConfig::Read(const ConfigFile& file) {

@@ -15,6 +15,8 @@
 
 namespace terrace {
 
+// What time is counted in: batches trained, or the data's timestamps.
+enum class ClockKind { kBatches, kTime };
 enum class DecayKind { kNone, kLinear, kCosine, kExponential };
 
 // [train.schedule]: a factor on every learning rate, rows' and dense.
@@ -39,6 +41,8 @@ struct TrainConfig {
   int64_t max_batches = 0;  // stop after so many; 0: no limit
   int64_t window = 0;       // batches that move between tiers together; 0: from the budget
   int64_t prefetch = 1;     // windows brought to memory ahead of the one in training
+  ClockKind clock = ClockKind::kBatches;
+  int64_t tick_seconds = 3600;  // of a tick, by the time
   ScheduleConfig schedule;
 
   void Visit(ConfigVisitor& v);
@@ -97,6 +101,7 @@ struct RunConfig {
   // Fills in the table "main" if none is named and checks what crosses sections: slots' tables
   // exist, every table is used, there is training data. Throws Error(kUsage).
   void Complete();
+  void CheckLives() const;
   static RunConfig Read(const ConfigFile& file);
 };
 

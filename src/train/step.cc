@@ -41,6 +41,9 @@ StepRunner::StepRunner(const RunConfig& config, ModelState* state, Workers* work
     scratch = std::max(scratch, RowScratchFloats(table->schema().layout));
   }
   saturated_.resize(static_cast<size_t>(workers_.threads()));
+  restarted_.resize(static_cast<size_t>(workers_.threads()));
+  uses_.resize(state_.tables.size());
+  for (auto& of_table : uses_) of_table.resize(static_cast<size_t>(workers_.threads()));
   for (int w = 0; w < workers_.threads(); ++w) {
     streams_.emplace_back(&device_);
     runs_.push_back(model.NewRun(shape_.length));
@@ -180,7 +183,9 @@ void StepRunner::UpdateTableRows(const TablePlan& plan, const UpdateTask& task, 
   saturated_[static_cast<size_t>(worker)] += saturated;
 }
 
-double StepRunner::Train(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step) {
+double StepRunner::Train(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step,
+                         uint32_t tick) {
+  RestartDue(plans, tick);
   const double loss = ForwardBackward(batch, plans, step, true);
   if (!std::isfinite(loss))
     throw Error(ErrorCode::kNumeric,
@@ -204,6 +209,7 @@ double StepRunner::Train(const Batch& batch, const std::vector<TablePlan>& plans
     const UpdateTask& task = updates_[i];
     if (task.table >= 0) {
       UpdateTableRows(plans[task.table], task, step, worker);
+      CountUses(batch, plans[task.table], task, worker);
       return;
     }
     DenseUpdateArgs range = dense;
@@ -211,11 +217,13 @@ double StepRunner::Train(const Batch& batch, const std::vector<TablePlan>& plans
     range.end = task.end;
     UpdateDense(streams_[worker], config_.optimizer, range);
   });
+  EndLives();
   return loss;
 }
 
-double StepRunner::Evaluate(const Batch& batch, const std::vector<TablePlan>& plans) {
-  return ForwardBackward(batch, plans, 0, false);
+double StepRunner::Evaluate(const Batch& batch, std::vector<TablePlan>* plans, uint32_t tick) {
+  HideDue(plans, tick);
+  return ForwardBackward(batch, *plans, 0, false);
 }
 
 int64_t StepRunner::saturated() const {

@@ -22,17 +22,20 @@ class StepRunner {
   // All three outlive the runner.
   StepRunner(const RunConfig& config, ModelState* state, Workers* workers);
 
-  // Forward, backward, update. `step` counts batches from 1. Returns the weighted sum of the log
-  // losses before the update. Throws Error(kNumeric), the model untouched, if that is not finite.
-  double Train(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step);
-  // Forward only.
-  double Evaluate(const Batch& batch, const std::vector<TablePlan>& plans);
+  // Forward, backward, update. `step` counts batches from 1, `tick` is of train.clock. Rows that
+  // are due start anew first. Returns the weighted sum of the log losses before the update. Throws
+  // Error(kNumeric), weights and states untouched, if that is not finite.
+  double Train(const Batch& batch, const std::vector<TablePlan>& plans, int64_t step,
+               uint32_t tick = 0);
+  // Forward only. Positions of rows that are due become those of the default row.
+  double Evaluate(const Batch& batch, std::vector<TablePlan>* plans, uint32_t tick = 0);
   // Of the last batch.
   std::span<const float> probabilities() const {
     return {probabilities_.data(), static_cast<size_t>(examples_)};
   }
   // Numbers of rows that updates took beyond the largest of their codec.
   int64_t saturated() const;
+  int64_t restarted() const;  // rows that were due when they were used
   // Memory of activations and gradients.
   int64_t scratch_bytes() const;
 
@@ -51,23 +54,31 @@ class StepRunner {
   void ListUpdates(const std::vector<TablePlan>& plans);
   void UpdateTableRows(const TablePlan& plan, const UpdateTask& task, int64_t step, int worker);
 
+  // step_life.cc
+  void RestartDue(const std::vector<TablePlan>& plans, uint32_t tick);
+  void HideDue(std::vector<TablePlan>* plans, uint32_t tick);
+  void CountUses(const Batch& batch, const TablePlan& plan, const UpdateTask& task, int worker);
+  void EndLives();
+
   const RunConfig& config_;
   ModelState& state_;
   Workers& workers_;
   Device& device_;
   const SliceShape shape_;
 
-  std::vector<Stream> streams_;                  // by worker
-  std::vector<std::unique_ptr<SliceRun>> runs_;  // by worker
-  std::vector<Buffer<float>> row_grads_;         // by worker: [kRowBlock, weights]
-  std::vector<Buffer<float>> row_scratch_;       // by worker: unpacked rows
-  std::vector<int64_t> saturated_;               // by worker
-  std::vector<Buffer<float>> logit_grads_;       // by worker: [slice length]
-  std::vector<Buffer<float>> param_grads_;       // by slice: [param_count]
-  Buffer<float> input_grad_;                     // [batch, embedding_width]
-  Buffer<float> linear_grad_;                    // [batch]
-  Buffer<float> probabilities_;                  // [batch]
-  std::vector<double> losses_;                   // by slice
+  std::vector<Stream> streams_;                         // by worker
+  std::vector<std::unique_ptr<SliceRun>> runs_;         // by worker
+  std::vector<Buffer<float>> row_grads_;                // by worker: [kRowBlock, weights]
+  std::vector<Buffer<float>> row_scratch_;              // by worker: unpacked rows
+  std::vector<int64_t> saturated_;                      // by worker
+  std::vector<int64_t> restarted_;                      // by worker
+  std::vector<std::vector<std::vector<RowUse>>> uses_;  // by table and worker, of capped tables
+  std::vector<Buffer<float>> logit_grads_;              // by worker: [slice length]
+  std::vector<Buffer<float>> param_grads_;              // by slice: [param_count]
+  Buffer<float> input_grad_;                            // [batch, embedding_width]
+  Buffer<float> linear_grad_;                           // [batch]
+  Buffer<float> probabilities_;                         // [batch]
+  std::vector<double> losses_;                          // by slice
   std::vector<UpdateTask> updates_;
   SliceJoin join_;
   int64_t examples_ = 0;

@@ -1,6 +1,6 @@
 // Invariant: a run through the tiers gives bit for bit the model and the predictions of the plain
-// in-memory run with one thread: whatever the data, model, optimizer, codecs, memory, window,
-// policy, partitions and threads.
+// in-memory run with one thread: whatever the data, model, optimizer, codecs, life of rows, memory,
+// window, policy, partitions and threads.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -88,6 +88,14 @@ class CaseMaker {
     case_.page_bytes = OneOf<size_t>({0, 1024});
     DrawCodecs("main");
     if (two_tables) DrawCodecs("other");
+    clock_ = Pick(4) == 0 ? "time" : "batches";
+    DrawLife("main");
+    if (two_tables) DrawLife("other");
+    if (clock_ == "time" && ticks_) {
+      Set(&case_.model, "train.clock", "time");
+      Set(&case_.model, "data.timestamp", "t");
+      Set(&case_.model, "train.tick_seconds", OneOf({"1", "60"}));
+    }
     return case_;
   }
 
@@ -102,6 +110,37 @@ class CaseMaker {
     Set(&case_.model, fmt::format("tables.{}.rounding", table),
         OneOf({"stochastic", "stochastic", "nearest"}));
   }
+  // Which keys of a table get rows, and which rows go when.
+  void DrawLife(const std::string& table) {
+    const auto set = [&](const std::string& key, const std::string& value) {
+      Set(&case_.model, fmt::format("tables.{}.{}", table, key), value);
+    };
+    const uint64_t unseen = OneOf<uint64_t>({0, 1, 3, 10});
+    if (unseen > 0) set("life.unseen", fmt::format("{}", unseen));
+    const std::string rule = OneOf<std::string>({"none", "none", "counts", "score", "cap"});
+    if (rule == "counts") set("life.statistics", "true");
+    if (rule == "score" && unseen != 1) {
+      set("life.min_score", OneOf({"0.15", "0.8", "3"}));
+      set("life.score_ticks", unseen == 0 ? OneOf({"0", "2", "20"}) : OneOf({"0", "2"}));
+    }
+    const bool capped = rule == "cap" && clock_ == "batches";
+    if (capped) set("life.max_rows", OneOf({"20", "300"}));
+    const bool counts =
+        unseen > 0 || rule == "counts" || (rule == "score" && unseen != 1) || capped;
+    if (counts && Pick(2) == 0) {
+      set("life.decay", OneOf({"0.5", "0.98"}));
+      set("life.decay_ticks", OneOf({"1", "5"}));
+    }
+    ticks_ = ticks_ || counts;
+    const std::string by = OneOf<std::string>({"all", "all", "count", "probability", "score"});
+    set("admission.by", by);
+    if (by == "count") set("admission.count", OneOf({"1", "2", "5", "20"}));
+    if (by == "probability") set("admission.probability", OneOf({"0.1", "0.5", "1"}));
+    if (by == "score") set("admission.score", OneOf({"0.5", "2", "7.77"}));
+    if (by != "all" && unseen > 0 && Pick(2) == 0)
+      set("admission.forget", fmt::format("{}", unseen + Pick(3)));
+    if (by != "all" && Pick(2) == 0) set("admission.keys", "1000");
+  }
   uint64_t Pick(uint64_t n) { return random_.Next() % n; }
   template <typename T>
   T OneOf(std::initializer_list<T> values) {
@@ -113,13 +152,15 @@ class CaseMaker {
   }
 
   RandomStream random_;
+  std::string clock_;
+  bool ticks_ = false;  // a table counts them
   TierCase case_;
 };
 
 // Some values of a slot are in most examples, most in few.
 void WriteExamples(const TierCase& c, uint64_t seed, uint64_t examples, const std::string& path) {
   RandomStream random(seed, 1);
-  std::string text = "label,a,b,c,d,e,x,y,z\n";
+  std::string text = "label,a,b,c,d,e,x,y,z,t\n";
   for (uint64_t i = 0; i < examples; ++i) {
     const bool apart = c.uneven && i / 64 % 3 == 2;
     text += random.Next() % 4 == 0 ? "1" : "0";
@@ -135,7 +176,7 @@ void WriteExamples(const TierCase& c, uint64_t seed, uint64_t examples, const st
       }
     }
     for (int column = 0; column < 3; ++column) text += fmt::format(",{}", random.Next() % 100);
-    text += '\n';
+    text += fmt::format(",{}\n", 1000 + i / 3 - random.Next() % 100);
   }
   WriteFileAtomically(PosixEnv(), path, text);
 }
@@ -189,7 +230,7 @@ std::vector<std::string> Joined(std::vector<std::string> a, const std::vector<st
 }
 
 // Returns what the run through the tiers did.
-TierReport ExpectExact(uint64_t number) {
+RunReport ExpectExact(uint64_t number) {
   TierCase tier_case = CaseMaker(number).Make();
   TestDir dir;
   tier_case.model =
@@ -215,13 +256,15 @@ TierReport ExpectExact(uint64_t number) {
   EXPECT_EQ(got.report.rows, expected.report.rows);
   EXPECT_EQ(got.report.train_loss, expected.report.train_loss);
   EXPECT_EQ(got.report.saturated, expected.report.saturated);
+  EXPECT_EQ(got.report.life.admitted, expected.report.life.admitted);
+  EXPECT_EQ(got.report.life.refused, expected.report.life.refused);
   EXPECT_EQ(got.report.batches, expected.report.batches);
   // All lookups are accounted for.
   const TieredStats& stats = got.report.tiers.rows;
   EXPECT_EQ(stats.lookups, expected.report.row_lookups);
   EXPECT_EQ(stats.lookups, stats.hits + stats.from_disk + stats.created);
   EXPECT_LE(stats.written, stats.evicted);
-  return got.report.tiers;
+  return got.report;
 }
 
 TEST(TierExactness, RandomRuns) {
@@ -232,8 +275,13 @@ TEST(TierExactness, RandomRuns) {
   const char* count = std::getenv("TERRACE_TIER_CASES");
   const uint64_t cases = count != nullptr ? std::strtoull(count, nullptr, 10) : 300;
   TierReport sum;
+  LifeReport lives;
   for (uint64_t number = 1; number <= cases && !HasFailure(); ++number) {
-    const TierReport one = ExpectExact(number);
+    const RunReport run = ExpectExact(number);
+    const TierReport& one = run.tiers;
+    lives.admitted += run.life.admitted;
+    lives.refused += run.life.refused;
+    lives.expired += run.life.expired;
     sum.rows.Add(one.rows);
     sum.disk.Add(one.disk);
     sum.windows.cut += one.windows.cut;
@@ -247,6 +295,11 @@ TEST(TierExactness, RandomRuns) {
   EXPECT_GT(sum.rows.from_disk, 0);
   EXPECT_GT(sum.disk.page_reads, 0);
   EXPECT_GT(sum.disk.merges, 0);
+  EXPECT_GT(sum.disk.expired, 0);
+  EXPECT_GT(sum.rows.expired, 0);
+  EXPECT_GT(lives.admitted, 0);
+  EXPECT_GT(lives.refused, 0);
+  EXPECT_GT(lives.expired, sum.disk.expired + sum.rows.expired);
 }
 
 }  // namespace

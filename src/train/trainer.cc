@@ -87,7 +87,7 @@ class TrainStage {
       if (item == nullptr) break;
       {
         ScopedSeconds busy(&time_.busy);
-        Take(*item);
+        Take(item.get());
       }
       pipeline_->Recycle(std::move(item));
     }
@@ -98,14 +98,14 @@ class TrainStage {
   }
 
  private:
-  void Take(const WorkItem& item) {
-    switch (item.kind) {
+  void Take(WorkItem* item) {
+    switch (item->kind) {
       case WorkItem::Kind::kTrain:
-        return TakeTrain(item);
+        return TakeTrain(*item);
       case WorkItem::Kind::kEval:
         return TakeEval(item);
       case WorkItem::Kind::kEvalEnd:
-        return EndEvaluation(item);
+        return EndEvaluation(*item);
     }
   }
 
@@ -115,7 +115,7 @@ class TrainStage {
       epoch_ = item.epoch;
     }
     if (train_started_ == 0) train_started_ = NowSeconds();
-    const double loss = step_->Train(item.batch, item.plans, item.step);
+    const double loss = step_->Train(item.batch, item.plans, item.step, item.tick);
     running_.Add(item.batch, step_->probabilities(), loss);
     report_.examples += item.batch.examples;
     report_.batches = item.step;
@@ -124,7 +124,8 @@ class TrainStage {
     if (options_.show_progress && progress_.Due()) ShowProgress(item);
   }
 
-  void TakeEval(const WorkItem& item) {
+  void TakeEval(WorkItem* taken) {
+    const WorkItem& item = *taken;
     if (!collector_) {
       collector_ = std::make_unique<MetricsCollector>(config_.eval.exact_limit);
       const bool may_be_last = item.last_eval || config_.eval.early_stopping > 0;
@@ -132,7 +133,7 @@ class TrainStage {
         predictions_ = std::make_unique<AtomicFile>(env_, options_.predictions_path);
       eval_started_ = NowSeconds();
     }
-    const double loss = step_->Evaluate(item.batch, item.plans);
+    const double loss = step_->Evaluate(item.batch, &taken->plans, item.tick);
     const std::span<const float> p = step_->probabilities();
     collector_->Add(p, item.batch.labels, item.batch.weights, item.batch.group_ids,
                     item.batch.truth, loss);
@@ -198,7 +199,11 @@ class TrainStage {
     longest_batch_ = std::max(longest_batch_, now - last_batch_);
     last_batch_ = now;
     if (!line.empty() && now < line.back().seconds + timeline_step_) return;
-    line.push_back({now, report_.examples, longest_batch_, TierStats()});
+    line.push_back({now, report_.examples, longest_batch_, RssBytes(), TierStats()});
+    for (const auto& table : state_->tables)
+      line.back().rows_in_memory += table->created() - table->removed();
+    for (const auto& table : state_->tiered)
+      line.back().disk_bytes += table->disk().stats().total.file_bytes;
     longest_batch_ = 0;
     if (line.size() < kMostTimePoints) return;
     // Every second point goes, and they come half as often from now on.
@@ -257,20 +262,23 @@ class TrainStage {
     report_.train_loss = running_.loss();
     report_.train_auc = running_.auc();
     report_.skipped_rows = pipeline_->skipped_rows();
-    report_.rows = state_->rows();
-    report_.rows_created = report_.rows;
     report_.row_lookups = pipeline_->lookups();
     for (const auto& table : state_->tables) {
       report_.rows_in_memory += table->rows();
+      report_.rows_created += table->created();
+      report_.life.expired += table->removed();
       report_.arena_bytes += table->arena_bytes();
       report_.index_bytes += table->index_bytes();
     }
     if (!state_->tiered.empty()) ReportTiers();
+    ReportLife();
     ReportStages();
     NameBottleneck();
     if (options_.show_progress && !state_->tiered.empty())
       progress_.Show("reading every row for the model's digest");
-    report_.model_digest = state_->Digest(&workers_);
+    const ModelState::Summary summary = state_->Summarise(&workers_);
+    report_.model_digest = summary.digest;
+    report_.rows = summary.rows;
     progress_.Clear();
     report_.reader_bytes = pipeline_->reader_bytes();
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
@@ -307,12 +315,26 @@ class TrainStage {
     tiers.window = pipeline_->window();
     tiers.windows = pipeline_->window_stats();
     tiers.rows = TierStats();
+    report_.rows_created = tiers.rows.created;
     report_.row_lookups = tiers.rows.lookups;
     for (const auto& table : state_->tiered) {
       tiers.metadata_bytes += table->metadata_bytes();
       tiers.disk.Add(table->disk().stats());
     }
     tiers.disk_memory_bytes = tiers.disk.memory_bytes();
+  }
+
+  void ReportLife() {
+    LifeReport& life = report_.life;
+    for (const auto& one : state_->lives) life.used = life.used || one != nullptr;
+    life.expired += step_->restarted() + report_.tiers.rows.expired + report_.tiers.disk.expired;
+    for (const auto& admission : state_->admissions) {
+      if (admission == nullptr) continue;
+      life.used = true;
+      life.admitted += admission->sightings().admitted;
+      life.refused += admission->sightings().refused;
+      life.admission_bytes += admission->bytes();
+    }
   }
 
   void NameBottleneck() {
@@ -364,7 +386,7 @@ class TrainStage {
   double last_batch_ = 0;
   double longest_batch_ = 0;
   double timeline_step_ = 1;  // seconds between points
-  TieredStats shown_;  // in the progress line before
+  TieredStats shown_;         // in the progress line before
   std::unique_ptr<MetricsCollector> collector_;
   std::unique_ptr<AtomicFile> predictions_;
 };

@@ -42,12 +42,23 @@ struct TierReport {
   DiskStats disk;  // of all tables: totals only
 };
 
+// The life of rows; only where a table has rules for it.
+struct LifeReport {
+  bool used = false;
+  int64_t admitted = 0, refused = 0;  // keys of batches; a key counts in each batch it is in
+  int64_t expired = 0;                // rows that were due and removed, or started anew
+  int64_t admission_bytes = 0;        // memory of keys without a row
+};
+
 // A run over time: once a second, in long runs less often.
 struct TimePoint {
   double seconds = 0;
   int64_t examples = 0;
-  double longest_batch = 0;  // seconds from one batch to the next, since the point before
-  TieredStats tiers;         // counts since the start
+  double longest_batch = 0;    // seconds from one batch to the next, since the point before
+  int64_t rss = 0;             // bytes
+  TieredStats tiers;           // counts since the start
+  int64_t rows_in_memory = 0;  // without a disk tier
+  int64_t disk_bytes = 0;
 };
 
 // What a run did; the summary and the table at the end are made from it.
@@ -75,6 +86,7 @@ struct RunReport {
   int64_t arena_bytes = 0;
   int64_t index_bytes = 0;
   TierReport tiers;
+  LifeReport life;
   std::vector<TimePoint> timeline;
   int64_t queue_bytes = 0;
   int64_t reader_bytes = 0;

@@ -19,6 +19,7 @@ struct WorkItem {
   bool last_eval = false;  // of the run
   int64_t step = 0;        // training batches up to here, this one included
   int64_t epoch = 0;
+  uint32_t tick = 0;     // of train.clock; never decreases
   double progress = -1;  // of the whole run's input, 0..1; -1: unknown
   uint64_t number = 0;   // of all items, in stream order
   Batch batch;
