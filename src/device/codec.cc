@@ -7,7 +7,7 @@ namespace terrace {
 
 void RowFormat::Add(RowCodec codec, int vector, int linear, bool keeps_positive) {
   TERRACE_CHECK(part_count < kMaxParts);
-  RowPart& part = parts[static_cast<size_t>(part_count++)];
+  RowPart& part = parts[part_count++];
   part.codec = HasScale(codec) && vector == 0 ? RowCodec::kFp32 : codec;
   part.coded = part.codec == RowCodec::kFp32 ? 0 : HasScale(codec) ? vector : vector + linear;
   part.plain = vector + linear - part.coded;

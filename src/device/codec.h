@@ -10,25 +10,25 @@
 // All functions give the same bits at every instruction-set level. Threads: any, on their own rows.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "device/device.h"
+#include "device/kernel_macros.h"
 
 namespace terrace {
 
 enum class RowCodec { kFp32, kFp16, kBf16, kInt16, kInt8 };
 enum class Rounding { kStochastic, kNearest };
 
-constexpr int CodeBytes(RowCodec codec) {
+TERRACE_HD constexpr int CodeBytes(RowCodec codec) {
   return codec == RowCodec::kFp32 ? 4 : codec == RowCodec::kInt8 ? 1 : 2;
 }
-constexpr bool HasScale(RowCodec codec) {
+TERRACE_HD constexpr bool HasScale(RowCodec codec) {
   return codec == RowCodec::kInt16 || codec == RowCodec::kInt8;
 }
 // Bytes of `coded` codes; what follows them stands on a multiple of 4.
-constexpr int CodesBytes(RowCodec codec, int coded) {
+TERRACE_HD constexpr int CodesBytes(RowCodec codec, int coded) {
   return (CodeBytes(codec) * coded + 3) / 4 * 4;
 }
 
@@ -42,8 +42,8 @@ struct RowPart {
   // A positive number does not become 0: a sum of squares that an optimizer divides by.
   bool keeps_positive = false;
 
-  int numbers() const { return coded + plain; }
-  int bytes() const {
+  TERRACE_HD int numbers() const { return coded + plain; }
+  TERRACE_HD int bytes() const {
     return CodesBytes(codec, coded) + 4 * (plain + (coded > 0 && HasScale(codec) ? 1 : 0));
   }
 };
@@ -52,7 +52,7 @@ struct RowPart {
 struct RowFormat {
   static constexpr int kMaxParts = 3;  // weights and up to two of optimizer state
 
-  std::array<RowPart, kMaxParts> parts;
+  RowPart parts[kMaxParts];
   int part_count = 0;
   int numbers = 0;
   int bytes = 0;        // a multiple of 4

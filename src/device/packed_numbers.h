@@ -4,7 +4,12 @@
 // the width. Bytes() is what the part takes.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
+#include <type_traits>
 
 #include "device/codec.h"
 #include "device/kernel_macros.h"
@@ -20,6 +25,36 @@ template <typename T, int kWidth>
 using Vec = typename VectorOf<T, kWidth>::Type;
 
 inline constexpr int32_t kNanBits = 0x7fc00000;
+
+// Codes as integers of 32 bits. The compiler takes a vector of 8 bytes apart; here it must not.
+template <typename Code, int kWidth>
+TERRACE_HD void LoadCodes(const char* from, Vec<int32_t, kWidth>& codes) {
+  Vec<Code, kWidth> narrow;
+#if defined(__AVX2__)
+  if constexpr (kWidth == 8 || kWidth == 4) {
+    __m128i bytes = _mm_setzero_si128();
+    __builtin_memcpy(&bytes, from, sizeof(narrow));
+    if constexpr (kWidth == 8) {
+      if constexpr (std::is_same_v<Code, int8_t>)
+        codes = (Vec<int32_t, 8>)_mm256_cvtepi8_epi32(bytes);
+      if constexpr (std::is_same_v<Code, int16_t>)
+        codes = (Vec<int32_t, 8>)_mm256_cvtepi16_epi32(bytes);
+      if constexpr (std::is_same_v<Code, uint16_t>)
+        codes = (Vec<int32_t, 8>)_mm256_cvtepu16_epi32(bytes);
+    } else {
+      if constexpr (std::is_same_v<Code, int8_t>) codes = (Vec<int32_t, 4>)_mm_cvtepi8_epi32(bytes);
+      if constexpr (std::is_same_v<Code, int16_t>)
+        codes = (Vec<int32_t, 4>)_mm_cvtepi16_epi32(bytes);
+      if constexpr (std::is_same_v<Code, uint16_t>)
+        codes = (Vec<int32_t, 4>)_mm_cvtepu16_epi32(bytes);
+    }
+    return;
+  }
+#endif
+  using Ints = Vec<int32_t, kWidth>;
+  __builtin_memcpy(&narrow, from, sizeof(narrow));
+  codes = __builtin_convertvector(narrow, Ints);
+}
 
 struct Fp32Numbers {
   static constexpr RowCodec kCodec = RowCodec::kFp32;
@@ -50,10 +85,8 @@ struct IntNumbers {
   }
   template <int kWidth>
   TERRACE_HD void Load(int i, Vec<float, kWidth>& x) const {
-    Vec<Code, kWidth> narrow;
-    __builtin_memcpy(&narrow, codes + i * static_cast<int>(sizeof(Code)), sizeof(narrow));
-    using Ints = Vec<int32_t, kWidth>;
-    const Ints wide = __builtin_convertvector(narrow, Ints);
+    Vec<int32_t, kWidth> wide;
+    LoadCodes<Code, kWidth>(codes + i * static_cast<int>(sizeof(Code)), wide);
     x = __builtin_convertvector(wide, Vec<float, kWidth>) * scale;
     x = wide == kNan ? Vec<float, kWidth>{} + __builtin_bit_cast(float, kNanBits) : x;
   }
@@ -77,11 +110,8 @@ struct HalfNumbers {
       : codes(static_cast<const char*>(part)) {}
   template <int kWidth>
   TERRACE_HD void Load(int i, Vec<float, kWidth>& x) const {
-    Vec<uint16_t, kWidth> narrow;
-    __builtin_memcpy(&narrow, codes + 2 * i, sizeof(narrow));
-    using Ints = Vec<int32_t, kWidth>;
-    const Ints wide = __builtin_convertvector(narrow, Ints);
-    Ints bits;
+    Vec<int32_t, kWidth> wide, bits;
+    LoadCodes<uint16_t, kWidth>(codes + 2 * i, wide);
     Derived::template Widen<kWidth>(wide, bits);
     __builtin_memcpy(&x, &bits, sizeof(x));
   }

@@ -1,0 +1,211 @@
+// How lanes of floats become codes: one encoder a codec (included by codec_simd.cc).
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "device/lanes.h"
+#include "device/packed_numbers.h"
+
+namespace terrace {
+
+typedef int32_t IntLanes __attribute__((vector_size(kLanes * sizeof(int32_t))));
+typedef uint32_t UintLanes __attribute__((vector_size(kLanes * sizeof(uint32_t))));
+
+inline constexpr int32_t kInfBits = 0x7f800000;
+inline constexpr float kLeastScale = 0x1p-126f;  // a smaller one would be imprecise
+
+// Random bits of the numbers from `lane` on of the row with this word: two rounds of
+// multiplication, with half of the word before each.
+TERRACE_HD void RandomLanes(uint64_t word, int lane, UintLanes& bits) {
+  const UintLanes count = {0, 1, 2, 3, 4, 5, 6, 7};
+  bits = (count + static_cast<uint32_t>(lane)) * 0x9e3779b9u + static_cast<uint32_t>(word);
+  bits ^= bits >> 16;
+  bits *= 0x7feb352du;
+  bits ^= bits >> 15;
+  bits += static_cast<uint32_t>(word >> 32);
+  bits *= 0x846ca68bu;
+  bits ^= bits >> 16;
+}
+
+// The share of a step from which on a number is rounded up, in (0, 1]: a number that is a code
+// stays.
+template <bool kStochastic>
+TERRACE_HD void Threshold(const UintLanes& random, Lanes& threshold) {
+  if constexpr (kStochastic) {
+    const IntLanes upper = (IntLanes)(random >> 8) + 1;
+    threshold = __builtin_convertvector(upper, Lanes) * 0x1p-24f;
+  } else {
+    threshold = Lanes{} + 0.5f;
+  }
+}
+
+TERRACE_HD void Floor(const Lanes& y, Lanes& below) {
+#if defined(__AVX__)
+  below = _mm256_floor_ps(y);
+#else
+  below = __builtin_convertvector(__builtin_convertvector(y, IntLanes), Lanes);
+  below = below > y ? below - 1.0f : below;
+#endif
+}
+
+// NaN becomes one of the bounds.
+TERRACE_HD void Clamp(float bound, Lanes& y) {
+#if defined(__AVX__)
+  y = _mm256_max_ps(_mm256_min_ps(y, Lanes{} + bound), Lanes{} - bound);
+#else
+  y = y < bound ? y : Lanes{} + bound;
+  y = y > -bound ? y : Lanes{} - bound;
+#endif
+}
+
+// The integer below or above y. Not floor(y + u): that sum is rounded, so a number that is a code
+// already would drift up.
+template <bool kStochastic>
+TERRACE_HD void RoundToInt(const Lanes& y, const UintLanes& random, IntLanes& code) {
+  Lanes below, threshold;
+  Floor(y, below);
+  Threshold<kStochastic>(random, threshold);
+  code = __builtin_convertvector(y - below >= threshold ? below + 1.0f : below, IntLanes);
+}
+
+TERRACE_HD int32_t LargestOfLanes(const IntLanes& v) {
+  IntLanes a = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+  a = a > v ? a : v;
+  IntLanes b = __builtin_shufflevector(a, a, 2, 3, 0, 1, 2, 3, 0, 1);
+  b = b > a ? b : a;
+  const IntLanes c = __builtin_shufflevector(b, b, 1, 0, 1, 0, 1, 0, 1, 0);
+  return (c > b ? c : b)[0];
+}
+
+// Writes the first n codes.
+template <typename Code>
+TERRACE_HD void StoreCodes(const IntLanes& codes, int n, Code* to) {
+  if (n < kLanes) {
+    for (int l = 0; l < n; ++l) to[l] = static_cast<Code>(codes[l]);
+    return;
+  }
+#if defined(__AVX2__)
+  const __m128i low = _mm256_castsi256_si128((__m256i)codes);
+  const __m128i high = _mm256_extracti128_si256((__m256i)codes, 1);
+  __m128i narrow =
+      std::is_signed_v<Code> ? _mm_packs_epi32(low, high) : _mm_packus_epi32(low, high);
+  if constexpr (sizeof(Code) == 1) narrow = _mm_packs_epi16(narrow, narrow);
+#else
+  const Vec<Code, kLanes> narrow = __builtin_convertvector(codes, Vec<Code, kLanes>);
+#endif
+  __builtin_memcpy(to, &narrow, kLanes * sizeof(Code));
+}
+
+// Where the block of lanes at i starts. The last one goes back so that it is full: numbers are then
+// read or coded twice, alike. With fewer numbers than lanes it is not full.
+TERRACE_HD int BlockStart(int i, int n) { return n >= kLanes && i > n - kLanes ? n - kLanes : i; }
+TERRACE_HD int BlockCount(int n) { return n < kLanes ? n : kLanes; }
+
+// The encoders: made for a row's part (Start), they turn lanes of floats into codes. `least` is
+// what the code of a positive number is at least. Unchecked they are for numbers of sizes up to
+// kLargest (as bits) only; checked for all, and count those that are too large in `beyond`.
+template <typename CodeType>
+struct IntEncoder {
+  using Code = CodeType;
+  using Numbers = IntNumbers<Code>;
+  static constexpr int32_t kLargest = 0x7f7ffffe;  // its code times its scale is finite
+  float scale = 0;
+
+  template <bool kChecked>
+  TERRACE_HD void Start(const float* x, int n, char* to) {
+    IntLanes largest = {};
+    for (int i = 0; i < n; i += kLanes) {
+      Lanes part;
+      LoadLanes(x + BlockStart(i, n), BlockCount(n), part);
+      // Sizes of floats are in the order of their bits.
+      IntLanes size = (IntLanes)part & 0x7fffffff;
+      if constexpr (kChecked) size = size < kInfBits ? size : IntLanes{};
+      largest = size > largest ? size : largest;
+    }
+    int32_t bits = LargestOfLanes(largest);
+    if constexpr (kChecked) bits = bits > kLargest ? kLargest : bits;
+    scale = __builtin_bit_cast(float, bits) / Numbers::kTop;
+    scale = scale > kLeastScale ? scale : kLeastScale;
+    __builtin_memcpy(to + CodesBytes(Numbers::kCodec, n), &scale, sizeof(scale));
+  }
+
+  template <bool kStochastic, bool kChecked>
+  TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
+                         IntLanes& code, [[maybe_unused]] IntLanes& beyond) const {
+    Lanes y = x / scale;
+    Clamp(Numbers::kTop, y);  // Inf, or the last bit of the quotient
+    RoundToInt<kStochastic>(y, random, code);
+    code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
+    if constexpr (kChecked) {
+      code = size > kInfBits ? Numbers::kNan | IntLanes{} : code;
+      beyond -= size == kInfBits;
+    }
+  }
+};
+
+// What the encoders of 16 bits share: sign, largest number, NaN.
+template <bool kChecked, int32_t kTopCode, int32_t kNanCode>
+TERRACE_HD void FinishHalf(const Lanes& x, const IntLanes& size, int least, IntLanes& code,
+                           [[maybe_unused]] IntLanes& beyond) {
+  if constexpr (kChecked) {
+    const IntLanes over = (code > kTopCode) & (size <= kInfBits);
+    beyond -= over;
+    code = over ? kTopCode | IntLanes{} : code;
+  }
+  code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
+  code |= ((IntLanes)x >> 16) & 0x8000;
+  if constexpr (kChecked) code = size > kInfBits ? kNanCode | IntLanes{} : code;
+}
+
+// `size` without its last kBits: at random, or to the nearest and of two to the even one.
+template <bool kStochastic, int kBits>
+TERRACE_HD void DropBits(const IntLanes& size, const UintLanes& random, IntLanes& code) {
+  constexpr int32_t kMask = (1 << kBits) - 1;
+  if constexpr (kStochastic)
+    code = size + ((IntLanes)random & kMask);
+  else
+    code = size + (kMask >> 1) + ((size >> kBits) & 1);
+  code = (IntLanes)((UintLanes)code >> kBits);
+}
+
+struct Bf16Encoder {
+  using Code = uint16_t;
+  using Numbers = Bf16Numbers;
+  static constexpr int32_t kLargest = 0x7f7f0000;
+  template <bool kChecked>
+  TERRACE_HD void Start(const float*, int, char*) {}
+
+  template <bool kStochastic, bool kChecked>
+  TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
+                         IntLanes& code, IntLanes& beyond) const {
+    DropBits<kStochastic, 16>(size, random, code);
+    FinishHalf<kChecked, 0x7f7f, 0x7fc0>(x, size, least, code, beyond);
+  }
+};
+
+struct Fp16Encoder {
+  using Code = uint16_t;
+  using Numbers = Fp16Numbers;
+  static constexpr int32_t kLargest = 0x477fe000;  // 65504
+  template <bool kChecked>
+  TERRACE_HD void Start(const float*, int, char*) {}
+
+  template <bool kStochastic, bool kChecked>
+  TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
+                         IntLanes& code, IntLanes& beyond) const {
+    constexpr int32_t kLeastNormal = 0x38800000;  // 2^-14: below it, codes are steps of 2^-24
+    const IntLanes small_size = size < kLeastNormal ? size : IntLanes{};
+    IntLanes small;
+    if constexpr (kStochastic)
+      RoundToInt<true>((Lanes)small_size * 0x1p24f, random, small);
+    else  // one half has steps of 2^-24 too: the sum rounds to them
+      small = (IntLanes)((Lanes)small_size + 0.5f) - 0x3f000000;
+    DropBits<kStochastic, 13>(size, random, code);
+    code -= 112 << 10;
+    code = size < kLeastNormal ? small : code;
+    FinishHalf<kChecked, 0x7bff, 0x7e00>(x, size, least, code, beyond);
+  }
+};
+
+}  // namespace terrace
