@@ -227,10 +227,12 @@ def growth(run, goals):
 
 
 def series(timeline):
-    """(seconds, M rows, k examples/s, hit rate, longest pause, share of new rows) between points."""
+    """(seconds, M rows, k examples/s, hit rate, longest pause, k reads/s) between points."""
     return [(b["seconds"], b["rows"] / 1e6,
              (b["examples"] - a["examples"]) / (b["seconds"] - a["seconds"]) / 1e3, b["hit_rate"],
-             b["longest"], b["created"] / max(b["lookups"], 1)) for a, b in zip(timeline, timeline[1:])]
+             b["longest"],
+             (b["page_reads"] - a["page_reads"]) / (b["seconds"] - a["seconds"]) / 1e3)
+            for a, b in zip(timeline, timeline[1:])]
 
 
 def plot_text(timeline, lines=24, width=30):
@@ -240,14 +242,15 @@ def plot_text(timeline, lines=24, width=30):
         return
     most = max(p[2] for p in points)
     print(f"\n{'time':>7}  {'rows':>8}  {'examples/s':>10}  {'':{width}}  {'hit rate':>8}  "
-          f"{'':{width}}  longest pause   new rows")
+          f"{'':{width}}  longest pause   reads/s  reads an example")
     step = max(1, -(-len(points) // lines))
     for i in range(0, len(points), step):
         part = points[i:i + step]
-        rate, hits, new = (sum(p[k] for p in part) / len(part) for k in (2, 3, 5))
+        rate, hits, reads = (sum(p[k] for p in part) / len(part) for k in (2, 3, 5))
         print(f"{part[-1][0]:>5.0f} s  {part[-1][1]:>6.1f} M  {rate:>8.1f} k  "
               f"{'#' * round(rate / most * width):{width}}  {hits:>8.1%}  "
-              f"{'#' * round(hits * width):{width}}  {max(p[4] for p in part):>11.2f} s  {new:>9.1%}")
+              f"{'#' * round(hits * width):{width}}  {max(p[4] for p in part):>11.2f} s  "
+              f"{reads:>6.0f} k  {reads / max(rate, 1e-9):>16.1f}")
     print(flush=True)
 
 

@@ -275,6 +275,7 @@ class TierBench {
       const TieredStats rows = state_.tiered[0]->stats();
       AddRows(rows - timeline_rows_, &point);
       point["rows"] = rows.created + Prefilled();
+      point["page_reads"] = state_.tiered[0]->disk().stats().page_reads;
       timeline_rows_ = rows;
     }
     timeline_.push_back(std::move(point));

@@ -21,6 +21,7 @@ Start with:
   terrace data info clicks.tsv                        look at it
   terrace train CONFIG.toml                           train and evaluate
   terrace inspect DIR, terrace verify DIR             look into a store on disk, check it
+  terrace rows find|delete DIR --keys FILE            rows of certain keys
   terrace bench policies                              which rows should stay in memory
 
 Exit codes: 0 done, 1 failed at run time, 2 wrong usage or config.)";
@@ -40,6 +41,7 @@ int RunCommandLine(int argc, char** argv) {
   AddDataCommand(app);
   AddInspectCommand(app);
   AddVerifyCommand(app);
+  AddRowsCommand(app);
   AddBenchCommand(app);
   try {
     app.parse(argc, argv);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 
 #include "base/error.h"
@@ -135,6 +136,62 @@ TEST(DiskStore, FilesOfACommitInDoubtStay) {
     store = DiskStore::Open(dir.path(), SmallOptions());
     EXPECT_EQ(StoreDifference(*store, after), "");
   }
+}
+
+// A row's version is at its start.
+RowTest OlderThan(uint64_t version) {
+  return [version](const std::byte* row) {
+    uint64_t of_row;
+    std::memcpy(&of_row, row, sizeof(of_row));
+    return of_row < version;
+  };
+}
+
+TEST(DiskStore, MergesDropRowsThatAreDue) {
+  TestDir dir;
+  DiskOptions options = SmallOptions();
+  uint64_t oldest = 0;
+  options.due = [&oldest] { return OlderThan(oldest); };
+  auto store = DiskStore::Open(dir.path(), options);
+  Contents contents;
+  PutVersion(*store, Keys(0, 5000), 1, &contents);
+  store->Merge();
+  PutVersion(*store, Keys(4000, 8000), 2, &contents);
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+  oldest = 2;
+  PutVersion(*store, Keys(7000, 9000), 3, &contents);
+  EXPECT_EQ(StoreDifference(*store, contents), "");  // they are there until a merge comes by
+  store->Merge();
+  std::erase_if(contents, [](const auto& row) { return row.second < 2; });
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+  EXPECT_EQ(store->stats().expired, 4000);
+  EXPECT_EQ(store->stats().total.base_rows, 5000);
+}
+
+TEST(DiskStore, ARowThatIsDueDoesNotUncoverAnOlderOne) {
+  TestDir dir;
+  DiskOptions options = SmallOptions();
+  options.partitions = 1;
+  bool on = false;
+  // The newest value alone is due.
+  options.due = [&on]() -> RowTest {
+    if (!on) return {};
+    return [](const std::byte* row) { return !OlderThan(100)(row); };
+  };
+  auto store = DiskStore::Open(dir.path(), options);
+  PutVersion(*store, Keys(0, 20000), 1);
+  store->Merge();
+  // Logs of garbage are rewritten alone.
+  for (uint64_t version = 100; version < 160; ++version) {
+    PutVersion(*store, Keys(0, 2000), version);
+    on = true;
+    store->Settle();
+  }
+  store->Merge();
+  Contents contents;
+  NoteVersion(Keys(2000, 20000), 1, &contents);
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+  EXPECT_GT(store->stats().log_rewrites, 0);
 }
 
 }  // namespace

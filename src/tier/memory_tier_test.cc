@@ -89,6 +89,36 @@ TEST(MemoryTier, RowsStayWhereTheyAreWhileTheTierGrows) {
   EXPECT_LE(tier.arena_bytes(), tier.rows() * tier.schema().layout.stride + (2 << 20));
 }
 
+TEST(MemoryTier, RemovedRowsAreAbsentAndTheirPlacesAreUsedAgain) {
+  MemoryTier tier(SmallSchema());
+  const std::vector<uint32_t> first = Create(tier, {1, 2, 3, 4});
+  std::memset(tier.base() + first[1] * tier.schema().layout.stride, 1, 8);
+  tier.Remove(std::vector<uint32_t>{first[1], first[3]});
+  EXPECT_EQ(tier.rows(), 2);
+  std::vector<uint32_t> positions(4);
+  tier.Find(std::vector<uint64_t>{1, 2, 3, 4}, positions);
+  EXPECT_EQ(positions, (std::vector<uint32_t>{first[0], 0, first[2], 0}));
+  const std::vector<uint32_t> again = Create(tier, {9, 1, 2, 8});
+  EXPECT_EQ(again[1], first[0]);
+  EXPECT_EQ((std::set<uint32_t>{again[0], again[2]}), (std::set<uint32_t>{first[1], first[3]}));
+  EXPECT_EQ(again[3], 5u);
+  EXPECT_EQ(tier.created(), 7);
+  EXPECT_EQ(tier.removed(), 2);
+  MemoryTier fresh(SmallSchema());
+  Create(fresh, {1, 3, 8, 2, 9});  // 2 starts anew
+  EXPECT_EQ(DigestRows(tier), DigestRows(fresh));
+}
+
+TEST(RowsDigest, LeavesOutRowsThatAreDue) {
+  MemoryTier tier(SmallSchema()), part(SmallSchema());
+  const std::vector<uint32_t> positions = Create(tier, {5, 6, 7});
+  Create(part, {5, 7});
+  const std::byte* const due = tier.row(positions[1]);
+  const RowsDigest digest = DigestRows(tier, [due](const std::byte* row) { return row == due; });
+  EXPECT_EQ(digest, DigestRows(part));
+  EXPECT_EQ(digest.rows, 2);
+}
+
 TEST(RowsDigest, DoesNotDependOnTheOrderOfKeys) {
   MemoryTier a(SmallSchema());
   MemoryTier b(SmallSchema());

@@ -200,5 +200,55 @@ TEST(Planner, RefusesMoreKeysThanAPlanCanNumber) {
   }
 }
 
+TEST(CountUses, CountsOccurrencesAndThoseWithAClick) {
+  TestBatch batch;
+  batch.keys = {7, 8, 7, 7, 9};
+  batch.offsets = {0, 2, 2, 3, 5};  // two examples of two slots
+  batch.mean_slots = {0, 0};
+  Planner planner;
+  TablePlan plan;
+  planner.PlanKeys(batch.input(), &plan);
+  CountUses(batch.input(), std::vector<float>{0.0f, 1.0f}, &plan);
+  EXPECT_EQ(plan.shows, (Array<uint32_t>{3, 1, 1}));
+  EXPECT_EQ(plan.clicks, (Array<uint32_t>{2, 0, 1}));
+}
+
+TEST(KeepRows, KeysThatGetNoRowPointToTheDefaultRowAndGetNoGradient) {
+  ASSERT_TRUE(rc::check([] {
+    const TestBatch batch = RandomBatch(20);
+    Planner planner;
+    TablePlan plan, all;
+    planner.PlanKeys(batch.input(), &plan);
+    planner.PlanTrain(batch.input(), &all);
+    const std::vector<float> labels((batch.offsets.size() - 1) / batch.mean_slots.size());
+    CountUses(batch.input(), labels, &plan);
+    std::vector<uint8_t> keep;
+    for (uint64_t key : plan.row_keys) keep.push_back(key % 3 != 0);
+    KeepRows(keep, &plan);
+    LinkRows(batch.offsets, &plan);
+    MemoryTier tier(LinearSchema());
+    PlaceRows(&tier, &plan);
+    for (size_t o = 0; o < batch.keys.size(); ++o) {
+      const uint32_t position = plan.positions[o];
+      RC_ASSERT((position == 0) == (batch.keys[o] % 3 == 0));
+      if (position != 0) RC_ASSERT(tier.key(position) == batch.keys[o]);
+    }
+    // The others keep their order and their occurrences.
+    RC_ASSERT(plan.row_positions.size() == plan.row_keys.size());
+    size_t kept = 0;
+    for (size_t r = 0; r < all.row_keys.size(); ++r) {
+      if (all.row_keys[r] % 3 == 0) continue;
+      RC_ASSERT(plan.row_keys[kept] == all.row_keys[r]);
+      const auto bags = [](const TablePlan& p, size_t row) {
+        return std::vector<uint32_t>(p.row_bags.begin() + p.row_offsets[row],
+                                     p.row_bags.begin() + p.row_offsets[row + 1]);
+      };
+      RC_ASSERT(bags(plan, kept) == bags(all, r));
+      ++kept;
+    }
+    RC_ASSERT(kept == plan.row_keys.size());
+  }));
+}
+
 }  // namespace
 }  // namespace terrace

@@ -144,5 +144,36 @@ TEST_F(TieredTableTest, TablesShareRoomUntilItIsGone) {
   EXPECT_EQ(test_.room.bytes, 0);
 }
 
+TEST(TieredTable, RowsThatAreDueAreNotWrittenWhenTheyLeave) {
+  bool due = true;
+  TestTable test(SmallTable(4), PolicyKind::kLru, 1,
+                 [&due]() -> RowTest { return [&due](const std::byte*) { return due; }; });
+  test.table.Start(2, 0, &test.room);
+  RowMoves moves;
+  uint32_t stamp = 0;
+  const auto train = [&](const std::vector<uint64_t>& keys) {
+    TablePlan plan = PlanOf(keys);
+    test.table.Touch(++stamp, true, &plan);
+    EXPECT_TRUE(test.table.Reserve(plan, stamp - 1));
+    moves.clear();
+    test.table.Place(stamp, &plan, &moves);
+    test.table.EndWindow(&moves);
+    test.Carry(&moves);
+    for (uint32_t position : plan.row_positions)
+      std::memset(test.memory.base() + position * test.memory.schema().layout.stride, 1, 4);
+    return plan.row_positions[0];
+  };
+  train({1});
+  train({2, 3});  // 1 leaves
+  EXPECT_EQ(test.table.stats().expired, 1);
+  EXPECT_EQ(test.table.stats().written, 0);
+  due = false;
+  train({4, 5});
+  EXPECT_EQ(test.table.stats().written, 2);
+  train({1, 2});
+  EXPECT_EQ(test.table.stats().created, 6);  // 1 twice
+  EXPECT_EQ(test.table.stats().from_disk, 1);
+}
+
 }  // namespace
 }  // namespace terrace

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,8 +23,9 @@ inline TableSchema SmallTable(int dim) {
 
 // A table with its tiers.
 struct TestTable {
-  TestTable(const TableSchema& schema, PolicyKind policy, int partitions)
-      : memory(schema), table(&memory, Open(partitions), policy) {}
+  TestTable(const TableSchema& schema, PolicyKind policy, int partitions,
+            std::function<RowTest()> due = {})
+      : memory(schema), table(&memory, Open(partitions), policy, std::move(due)) {}
 
   std::unique_ptr<DiskStore> Open(int partitions) const {
     DiskOptions options;

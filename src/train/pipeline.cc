@@ -344,7 +344,9 @@ StageTime Pipeline::dedup_time() const {
 }
 
 int64_t Pipeline::scratch_bytes() const {
-  int64_t bytes = 0;
+  int64_t bytes = AdmissionBytes();
+  for (const Sweeper& sweeper : sweepers_)
+    bytes += static_cast<int64_t>(sweeper.stamps.capacity() * sizeof(uint32_t));
   for (const auto& worker : dedup_workers_)
     for (const Planner& planner : worker->planners) bytes += planner.scratch_bytes();
   return bytes;

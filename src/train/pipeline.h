@@ -84,7 +84,8 @@ class Pipeline {
   int64_t lookups() const { return lookups_; }             // distinct keys of training batches
   int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
   int64_t items() const { return max_items_; }             // that may exist at once
-  int64_t scratch_bytes() const;                           // of the dedup threads
+  // Of the dedup threads, of keys without a row and of the search for due rows.
+  int64_t scratch_bytes() const;
   int64_t tier_bytes() const;  // of moves, chunks and inverse indexes, with a disk tier
 
  private:

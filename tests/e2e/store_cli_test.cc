@@ -81,6 +81,43 @@ TEST_F(StoreCommand, ADamagedManifestIsNamed) {
   EXPECT_THAT(r.output, StartsWith("terrace: model/users/MANIFEST: its checksum is wrong"));
 }
 
+// Keys of the golden store are cubes; 1000 was deleted, but its row is still in a base.
+TEST_F(StoreCommand, RowsAreFoundWithTheirTracesAndGoneAfterDelete) {
+  dir_.Write("keys", "27\n0x7d\n\n1000\n28\n");
+  CommandResult r = Run("terrace rows find model/ads --keys keys");
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.output, HasSubstr("ads: 27 has a row\nads: 0x7d has a row\n"));
+  EXPECT_THAT(r.output, ContainsRegex("ads: 1000 stands in [0-9]+\\.base at byte "));
+  EXPECT_THAT(r.output, HasSubstr("ads: 2 of 4 keys have a row; "));
+  r = Run("terrace rows delete model/ads --keys keys");
+  EXPECT_EQ(r.exit_code, 0) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("ads: 2 of 4 keys had a row"));
+  EXPECT_THAT(r.output, HasSubstr("\n2 rows deleted\n"));
+  r = Run("terrace rows find model/ads --keys keys");
+  EXPECT_EQ(r.exit_code, 0) << r.output;
+  EXPECT_THAT(r.output, ContainsRegex("ads: 0 of 4 keys have a row; 0 traces in [0-9]+ files"));
+  EXPECT_THAT(Run("terrace verify model/ads").output, HasSubstr("ads: clean: "));
+  EXPECT_THAT(Run("terrace inspect model/ads").output, ContainsRegex("ads +106 +24"));
+  // The other store is another one.
+  EXPECT_EQ(Run("terrace rows find model --keys keys").exit_code, 1);
+  EXPECT_EQ(Run("terrace rows delete model --keys - < keys").exit_code, 0);
+  EXPECT_EQ(Run("terrace rows find model --keys keys").exit_code, 0);
+}
+
+TEST_F(StoreCommand, RowsOfBadKeysAreRefusedAndNothingChanges) {
+  dir_.Write("keys", "27\nuser7\n");
+  CommandResult r = Run("terrace rows delete model/ads --keys keys");
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.output, HasSubstr("keys:2: \"user7\" is not a key; expected one a line"));
+  EXPECT_THAT(r.output, HasSubstr("--slot NAME"));
+  EXPECT_THAT(Run("terrace inspect model/ads").output, ContainsRegex("ads +108 - 138"));
+  dir_.Write("empty", "\n");
+  EXPECT_EQ(Run("terrace rows find model/ads --keys empty").exit_code, 2);
+  EXPECT_EQ(Run("terrace rows find model/ads --keys absent").exit_code, 1);
+  EXPECT_EQ(Run("terrace rows find model/ads --keys keys --integers").exit_code, 2);
+  EXPECT_EQ(Run("terrace rows find model/ads --keys keys --slot u").exit_code, 0);
+}
+
 TEST_F(StoreCommand, WrongUsageHasExitCode2) {
   dir_.Write("file", "x");
   for (const std::string command : {"inspect", "verify"}) {
