@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "device/codec_kernels.h"
 #include "device/number_encoders.h"
 
@@ -136,22 +134,17 @@ void DecodeAs(const RowFormat& format, const RowPart& part, const PackedRows& ro
   ForSize(part.coded, [&]<int kN>() { DecodePart<Numbers, kN>(format, part, rows, numbers); });
 }
 
-// A part of floats alone: to the rows from const numbers, else from the rows.
-template <typename Number>
-void CopyPart(const RowFormat& format, const RowPart& part, const PackedRows& of, Number* numbers) {
+// A part of floats alone. copy(number, n, row): between numbers[number] and the row, n floats.
+template <typename Copy>
+void ForPlain(const RowFormat& format, const RowPart& part, const PackedRows& of, Copy copy) {
   ForSize(part.plain, [&]<int kN>() {
     const PackedRows rows = of;
     const int n = kN != 0 ? kN : part.plain;
     const int64_t row_numbers = format.numbers;
     std::byte* const first = rows.base + part.offset;
-    Number* number = numbers + part.first;
-    for (int64_t r = 0; r < rows.rows; ++r, number += row_numbers) {
-      auto* const row = reinterpret_cast<float*>(first + rows.positions[r] * rows.stride_bytes);
-      if constexpr (std::is_const_v<Number>)
-        CopyFloats(number, n, row);
-      else
-        CopyFloats(row, n, number);
-    }
+    int64_t number = part.first;
+    for (int64_t r = 0; r < rows.rows; ++r, number += row_numbers)
+      copy(number, n, reinterpret_cast<float*>(first + rows.positions[r] * rows.stride_bytes));
   });
 }
 
@@ -162,7 +155,8 @@ int64_t Encode(const RowFormat& format, const PackedRows& rows, const float* num
     const RowPart& part = format.parts[p];
     switch (part.codec) {
       case RowCodec::kFp32:
-        CopyPart(format, part, rows, numbers);
+        ForPlain(format, part, rows,
+                 [=](int64_t number, int n, float* row) { CopyFloats(numbers + number, n, row); });
         break;
       case RowCodec::kFp16:
         beyond += EncodeAs<Fp16Encoder>(format, part, rows, numbers, words);
@@ -186,7 +180,9 @@ void Decode(const RowFormat& format, const PackedRows& rows, float* numbers) {
     const RowPart& part = format.parts[p];
     switch (part.codec) {
       case RowCodec::kFp32:
-        CopyPart(format, part, rows, numbers);
+        ForPlain(format, part, rows, [=](int64_t number, int n, const float* row) {
+          CopyFloats(row, n, numbers + number);
+        });
         break;
       case RowCodec::kFp16:
         DecodeAs<Fp16Numbers>(format, part, rows, numbers);

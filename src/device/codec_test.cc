@@ -273,6 +273,19 @@ TEST(Codec, TheLargestFloatsAndTheSmallestStayFinite) {
   }
 }
 
+// A quotient by the rounded scale may be a little beyond the last code.
+TEST(Codec, TheLargestNumberOfARowKeepsItsSize) {
+  for (RowCodec codec : {RowCodec::kInt8, RowCodec::kInt16}) {
+    const RowFormat format = OnePart(codec, 1);
+    for (uint64_t i = 0; i < 50'000; ++i) {
+      const uint64_t word = RandomBits(3, i);
+      const float x = (2 * UnitFloat(RandomBits(4, i)) - 1) * 100;
+      ASSERT_LE(std::abs(Rounded(format, {x}, &word)[0] - x), std::abs(x) * 0x1p-14f) << x;
+      ASSERT_LE(std::abs(Rounded(format, {x}, nullptr)[0] - x), std::abs(x) * 0x1p-22f) << x;
+    }
+  }
+}
+
 TEST(Codec, NanStaysNanAndLeavesTheOthersAlone) {
   const uint64_t word = RandomBits(4, 4);
   for (const uint64_t* words : {static_cast<const uint64_t*>(nullptr), &word})

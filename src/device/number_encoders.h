@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "device/lanes.h"
 #include "device/packed_numbers.h"
@@ -88,8 +87,7 @@ TERRACE_HD void StoreCodes(const IntLanes& codes, int n, Code* to) {
 #if defined(__AVX2__)
   const __m128i low = _mm256_castsi256_si128((__m256i)codes);
   const __m128i high = _mm256_extracti128_si256((__m256i)codes, 1);
-  __m128i narrow =
-      std::is_signed_v<Code> ? _mm_packs_epi32(low, high) : _mm_packus_epi32(low, high);
+  __m128i narrow = Code(-1) < 0 ? _mm_packs_epi32(low, high) : _mm_packus_epi32(low, high);
   if constexpr (sizeof(Code) == 1) narrow = _mm_packs_epi16(narrow, narrow);
 #else
   const Vec<Code, kLanes> narrow = __builtin_convertvector(codes, Vec<Code, kLanes>);

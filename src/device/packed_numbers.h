@@ -9,7 +9,6 @@
 #endif
 
 #include <cstdint>
-#include <type_traits>
 
 #include "device/codec.h"
 #include "device/kernel_macros.h"
@@ -32,22 +31,17 @@ TERRACE_HD void LoadCodes(const char* from, Vec<int32_t, kWidth>& codes) {
   Vec<Code, kWidth> narrow;
 #if defined(__AVX2__)
   if constexpr (kWidth == 8 || kWidth == 4) {
+    constexpr bool kSigned = Code(-1) < 0;
     __m128i bytes = _mm_setzero_si128();
     __builtin_memcpy(&bytes, from, sizeof(narrow));
-    if constexpr (kWidth == 8) {
-      if constexpr (std::is_same_v<Code, int8_t>)
-        codes = (Vec<int32_t, 8>)_mm256_cvtepi8_epi32(bytes);
-      if constexpr (std::is_same_v<Code, int16_t>)
-        codes = (Vec<int32_t, 8>)_mm256_cvtepi16_epi32(bytes);
-      if constexpr (std::is_same_v<Code, uint16_t>)
-        codes = (Vec<int32_t, 8>)_mm256_cvtepu16_epi32(bytes);
-    } else {
-      if constexpr (std::is_same_v<Code, int8_t>) codes = (Vec<int32_t, 4>)_mm_cvtepi8_epi32(bytes);
-      if constexpr (std::is_same_v<Code, int16_t>)
-        codes = (Vec<int32_t, 4>)_mm_cvtepi16_epi32(bytes);
-      if constexpr (std::is_same_v<Code, uint16_t>)
-        codes = (Vec<int32_t, 4>)_mm_cvtepu16_epi32(bytes);
-    }
+    if constexpr (kWidth == 8)
+      codes = (Vec<int32_t, kWidth>)(sizeof(Code) == 1 ? _mm256_cvtepi8_epi32(bytes)
+                                     : kSigned         ? _mm256_cvtepi16_epi32(bytes)
+                                                       : _mm256_cvtepu16_epi32(bytes));
+    else
+      codes = (Vec<int32_t, kWidth>)(sizeof(Code) == 1 ? _mm_cvtepi8_epi32(bytes)
+                                     : kSigned         ? _mm_cvtepi16_epi32(bytes)
+                                                       : _mm_cvtepu16_epi32(bytes));
     return;
   }
 #endif

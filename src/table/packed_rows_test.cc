@@ -162,6 +162,14 @@ TEST(TableSchema, RefusesCodecsThatTheRowsDoNotSuit) {
   fails(config, "weights of new rows are up to 120000");
 }
 
+TEST(TableSchema, RoundsByRandomBitsOfItsOwn) {
+  const TableConfig config = ConfigOf(RowOptimizer::kSgd, 4, RowCodec::kInt8, RowCodec::kFp32);
+  const TableSchema schema = TableSchema::Make("t", config, true, 1);
+  EXPECT_NE(schema.rounding_seed, schema.init_seed);
+  EXPECT_NE(schema.rounding_seed, TableSchema::Make("t", config, true, 2).rounding_seed);
+  EXPECT_NE(schema.rounding_seed, TableSchema::Make("u", config, true, 1).rounding_seed);
+}
+
 TEST(InitRow, PacksTheSameNumbersAsStepZero) {
   for (RowOptimizer optimizer : kOptimizers)
     for (RowCodec weights : kCodecs)
