@@ -184,6 +184,7 @@ TEST(DiskStore, ARowThatIsDueDoesNotUncoverAnOlderOne) {
   // Logs of garbage are rewritten alone.
   for (uint64_t version = 100; version < 160; ++version) {
     PutVersion(*store, Keys(0, 2000), version);
+    store->Commit();
     on = true;
     store->Settle();
   }

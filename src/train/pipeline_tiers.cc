@@ -18,7 +18,7 @@ constexpr int kWriteBacks = 3;
 constexpr int64_t kOtherBytes = 6 << 20;  // stacks, the heap's own memory
 constexpr int64_t kWindowsBetweenLooks = 8;
 // All batches of a window wait while its rows come: fewer rows where those take longer.
-constexpr double kPullSeconds = 0.9;
+constexpr double kPullSeconds = 0.7;
 constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
 constexpr int64_t kSpareShare = 24;
 constexpr int64_t kAdmissionShare = 12;

@@ -157,7 +157,9 @@ bool WindowPlanner::Next(Window* window) {
     last_stamp_ = StampOf(*known.item);
     window->items.push_back(std::move(known.item));
     known_.pop_front();
-    if (Moves(*window) >= limits_.moves) break;
+    // As many as one of these batches moves would be too many.
+    const int64_t moves = Moves(*window);
+    if (moves + moves / static_cast<int64_t>(window->items.size()) > limits_.moves) break;
   }
   for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->EndWindow(&window->moves[t]);
   most_moves_ = std::max(most_moves_, Moves(*window));

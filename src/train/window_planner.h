@@ -29,7 +29,7 @@ struct Window {
 
 struct WindowLimits {
   int64_t batches = 1;      // of a window
-  int64_t moves = 1 << 30;  // of a window, about: it ends with the batch that reaches this
+  int64_t moves = 1 << 30;  // of a window, about; one batch may have more
   int64_t prefetch = 1;     // windows that may be pulled or wait while one is trained
   bool look_ahead = true;   // pin what the window after the next one uses, too
   int64_t budget = 0;       // of memory, for errors

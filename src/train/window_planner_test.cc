@@ -140,14 +140,16 @@ TEST(WindowPlanner, WindowsOfTheSameKeysMoveNothing) {
   EXPECT_EQ(p.table().stats().hits, 30);
 }
 
-TEST(WindowPlanner, AWindowEndsWithTheBatchThatReachesTheLimitOfMoves) {
+TEST(WindowPlanner, AWindowEndsBeforeTheLimitOfMovesButHasABatch) {
   WindowLimits limits = Limits(4);
-  limits.moves = 5;
+  limits.moves = 6;
   Planned p(limits, 100, 0);
   for (uint64_t i = 0; i < 4; ++i) p.Train(3 * i, 3);
   EXPECT_THAT(p.Next(), ElementsAre(0, 1));
   EXPECT_EQ(p.moves(), 6U);
-  EXPECT_THAT(p.Next(), ElementsAre(2, 3));
+  p.planner->set_moves(2);
+  EXPECT_THAT(p.Next(), ElementsAre(2));
+  EXPECT_EQ(p.moves(), 3U);
 }
 
 TEST(WindowPlanner, TheEndOfAnEvaluationEndsAWindow) {
