@@ -6,6 +6,8 @@ void SlotConfig::Visit(ConfigVisitor& v) {
   v.String("name", &name, "Name of the slot, or a range such as \"C1..C26\"");
   v.String("column", &column, "Column of the file; empty: the one with the slot's name");
   v.String("table", &table, "Table that holds the rows of this slot's keys");
+  v.String("linear_table", &linear_table,
+           "Table of dim 0 that holds the keys' linear weights; empty: they are in `table`");
   v.String("separator", &separator, "Character between the values of a cell; empty: one value");
   v.Enum("pooling", &pooling, {"sum", "mean"}, "How the vectors of several values are joined");
   v.Enum("missing", &missing, {"key", "skip"},

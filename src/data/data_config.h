@@ -20,7 +20,8 @@ struct SlotConfig {
   std::string name;
   std::string column;  // of the file; default: the name
   std::string table = "main";
-  std::string separator;  // several values in a cell; empty: one
+  std::string linear_table;  // of the keys' linear weights; empty: they are in the rows of `table`
+  std::string separator;     // several values in a cell; empty: one
   Pooling pooling = Pooling::kSum;
   MissingKey missing = MissingKey::kKey;
   std::string same_keys_as;  // hash values as this slot does, so that both find the same rows

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -40,6 +41,36 @@ void CheckSlot(const DataConfig& config, const SlotConfig& slot) {
     if (slot.boundaries[i] <= slot.boundaries[i - 1])
       Fail("{}: boundaries must ascend; found {} after {}", where, slot.boundaries[i],
            slot.boundaries[i - 1]);
+}
+
+// A table whose slots have a linear_table has rows without linear weight: that must hold for all of
+// its slots, and nobody can look for linear weights there.
+void CheckLinearTables(const std::vector<SlotConfig>& slots) {
+  std::map<std::string, const SlotConfig*> first_of;  // by table
+  for (const SlotConfig& slot : slots) {
+    const SlotConfig& first = *first_of.try_emplace(slot.table, &slot).first->second;
+    if (slot.linear_table.empty() != first.linear_table.empty()) {
+      const bool has = first.linear_table.empty();
+      Fail(
+          "data.slots: slot \"{}\" has a linear_table and slot \"{}\" has none, but both are of "
+          "table \"{}\", whose rows either have linear weights or not; give both slots one, or "
+          "use two tables",
+          has ? slot.name : first.name, has ? first.name : slot.name, slot.table);
+    }
+  }
+  for (const SlotConfig& slot : slots) {
+    const auto vectors = first_of.find(slot.linear_table);
+    if (vectors == first_of.end() || vectors->second->linear_table.empty()) continue;
+    if (slot.table == slot.linear_table)
+      Fail(
+          "data.slots: slot \"{}\": table and linear_table are both \"{}\"; name a second table, "
+          "or leave linear_table out",
+          slot.name, slot.table);
+    Fail(
+        "data.slots: table \"{0}\" is the linear_table of slot \"{1}\", but it holds the vectors "
+        "of slot \"{2}\", which has a linear_table of its own; name a table with linear weights",
+        slot.linear_table, slot.name, vectors->second->name);
+  }
 }
 
 void CheckDense(const DenseConfig& column) {
@@ -139,6 +170,7 @@ void CheckFeatures(const DataConfig& config, const std::vector<SlotConfig>& slot
   CheckOtherColumns(config);
   CheckDistinct(slots, "data.slots");
   CheckDistinct(dense, "data.dense");
+  CheckLinearTables(slots);
   if (!dense.empty() && !HasColumns(config.format) && config.format != DataFormat::kSynthetic)
     Fail("data.dense: format \"{}\" has no dense columns", FormatName(config.format));
   for (const SlotConfig& slot : slots) {

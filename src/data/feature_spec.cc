@@ -134,11 +134,23 @@ const std::string& SeedName(const SlotConfig& slot, const std::vector<SlotConfig
           "{}: same_keys_as = \"{}\" shares rows, but the tables are \"{}\" and \"{}\"; give both "
           "slots one table",
           where, slot.same_keys_as, slot.table, other.table);
+    if (other.linear_table != slot.linear_table)
+      Fail(
+          "{}: same_keys_as = \"{}\" shares rows, but linear_table is \"{}\" and \"{}\"; give both "
+          "slots the same",
+          where, slot.same_keys_as, slot.linear_table, other.linear_table);
     return other.name;
   }
   const std::string nearest = NearestName(slot.same_keys_as, names);
   Fail("{}: same_keys_as = \"{}\" is not a slot{}", where, slot.same_keys_as,
        nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest));
+}
+
+// Gives slot number `slot` the next place of a group.
+int AddPlace(FeatureSpec* spec, int group, size_t slot) {
+  std::vector<int>& places = spec->group_slots[group];
+  places.push_back(static_cast<int>(slot));
+  return static_cast<int>(places.size()) - 1;
 }
 
 }  // namespace
@@ -150,21 +162,28 @@ FeatureSpec FeatureSpec::Resolve(const DataConfig& config) {
 
   FeatureSpec spec;
   std::map<std::string, int> group_of;  // sorted: groups are in table-name order
-  for (const SlotConfig& slot : slots) group_of[slot.table] = 0;
+  for (const SlotConfig& slot : slots) {
+    group_of[slot.table] = 0;
+    if (!slot.linear_table.empty()) group_of[slot.linear_table] = 0;
+  }
   for (auto& [table, group] : group_of) {
     group = static_cast<int>(spec.group_names.size());
     spec.group_names.push_back(table);
   }
   spec.group_slots.resize(spec.group_names.size());
+  spec.vectors_only.resize(spec.group_names.size(), 0);
   for (const SlotConfig& slot : slots) {
     Slot resolved;
     resolved.config = slot;
     resolved.seed = SlotSeed(SeedName(slot, slots));
     resolved.missing_key = TextKey(resolved.seed, "");
     resolved.group = group_of[slot.table];
-    std::vector<int>& places = spec.group_slots[resolved.group];
-    resolved.index_in_group = static_cast<int>(places.size());
-    places.push_back(static_cast<int>(spec.slots.size()));
+    resolved.index_in_group = AddPlace(&spec, resolved.group, spec.slots.size());
+    if (!slot.linear_table.empty()) {
+      spec.vectors_only[resolved.group] = 1;
+      resolved.linear_group = group_of[slot.linear_table];
+      resolved.linear_index = AddPlace(&spec, resolved.linear_group, spec.slots.size());
+    }
     spec.slots.push_back(std::move(resolved));
   }
   for (const DenseConfig& column : dense) spec.dense.push_back(DenseColumn{.config = column});

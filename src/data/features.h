@@ -34,6 +34,8 @@ struct Slot {
   uint64_t missing_key = 0;  // TextKey of an empty value
   int group = 0;             // key group (= table) and its place there
   int index_in_group = 0;
+  int linear_group = -1;  // the same of linear_table; -1: there is none
+  int linear_index = 0;
 };
 
 // A dense column after the config is resolved and its statistics are measured.
@@ -52,8 +54,11 @@ struct FeatureSpec {
   std::vector<DenseColumn> dense;
   BatchShape shape;
 
-  // Slot (index into slots) of each place of each group.
+  // Slot (index into slots) of each place of each group. One with a linear_table is in two groups,
+  // with the same keys.
   std::vector<std::vector<int>> group_slots;
+  // Of each group: its slots have their linear weights in other tables.
+  std::vector<uint8_t> vectors_only;
 
   // Expands ranges ("C1..C26"), fills a format's own slots where none are given (Criteo: C1..C26,
   // and dense with log those of I1..I13 that no slot uses; libsvm: one slot "features"; libffm:

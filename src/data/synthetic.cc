@@ -50,7 +50,8 @@ class ExampleGenerator {
         model_(config, static_cast<int64_t>(spec.slots.size()),
                static_cast<int64_t>(spec.dense.size())) {
     for (const Slot& slot : spec.slots)
-      slots_.push_back({slot.seed, slot.group, slot.index_in_group});
+      slots_.push_back(
+          {slot.seed, slot.group, slot.index_in_group, slot.linear_group, slot.linear_index});
     Calibrate(spec.shape, static_cast<int64_t>(slots_.size()) * config.values_per_slot);
   }
 
@@ -74,7 +75,9 @@ class ExampleGenerator {
   struct SlotPlace {
     uint64_t seed;
     int group;
-    int index;  // in the group
+    int index;         // in the group
+    int linear_group;  // gets the same keys; -1: there is none
+    int linear_index;
   };
 
   RandomStream StreamOf(PartNumber part, int64_t example, Purpose purpose) const {
@@ -119,9 +122,14 @@ class ExampleGenerator {
     for (int64_t e = 0; e < count; ++e) {
       RandomStream random = StreamOf(part, first + e, Purpose::kCounts);
       for (const SlotPlace& slot : slots_) {
-        KeyGroup& group = out->groups[slot.group];
-        used[slot.group] += max_keys_ == 1 ? 1 : 1 + BelowN(random.Next(), max_keys_);
-        group.offsets[e * group.slots + slot.index + 1] = used[slot.group];
+        const uint32_t keys = max_keys_ == 1 ? 1 : 1 + BelowN(random.Next(), max_keys_);
+        const auto end_bag = [&](int g, int index) {
+          KeyGroup& group = out->groups[g];
+          used[g] += keys;
+          group.offsets[e * group.slots + index + 1] = used[g];
+        };
+        end_bag(slot.group, slot.index);
+        if (slot.linear_group >= 0) end_bag(slot.linear_group, slot.linear_index);
       }
     }
   }
@@ -141,6 +149,11 @@ class ExampleGenerator {
         keys[i] = IntegerKey(slot.seed, ranks[i]);
       }
       hidden->AddBag({keys, count}, {ranks, count});
+      if (slot.linear_group >= 0) {
+        KeyGroup& linear = out->groups[slot.linear_group];
+        const uint32_t to = linear.offsets[example * linear.slots + slot.linear_index];
+        std::copy_n(group.keys.begin() + bag[0], count, linear.keys.begin() + to);
+      }
     }
   }
 

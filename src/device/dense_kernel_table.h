@@ -24,6 +24,7 @@ struct DenseKernels {
 
   void (*fm_pool)(Stream&, const FmPool&);
   void (*fm_pool_backward)(Stream&, const FmPoolBackward&);
+  void (*resize_vectors)(Stream&, const ResizeVectors&);
   void (*cross_forward)(Stream&, const CrossForward&);
   void (*cross_backward)(Stream&, const CrossBackward&);
   void (*pair_dots)(Stream&, const PairDots&);

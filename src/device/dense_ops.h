@@ -26,6 +26,7 @@ inline void Launch(Stream& s, const Clear& op) { KernelsOf(s).clear(s, op); }
 
 inline void Launch(Stream& s, const FmPool& op) { KernelsOf(s).fm_pool(s, op); }
 inline void Launch(Stream& s, const FmPoolBackward& op) { KernelsOf(s).fm_pool_backward(s, op); }
+inline void Launch(Stream& s, const ResizeVectors& op) { KernelsOf(s).resize_vectors(s, op); }
 inline void Launch(Stream& s, const CrossForward& op) { KernelsOf(s).cross_forward(s, op); }
 inline void Launch(Stream& s, const CrossBackward& op) { KernelsOf(s).cross_backward(s, op); }
 inline void Launch(Stream& s, const PairDots& op) { KernelsOf(s).pair_dots(s, op); }

@@ -107,6 +107,7 @@ void DoClear(Stream&, const Clear& op) { ForMatrix(op.y.rows, op.y.cols, op); }
 
 void DoFmPool(Stream&, const FmPool& op) { ForRows(0, op.x.rows, op); }
 void DoFmPoolBackward(Stream&, const FmPoolBackward& op) { ForRows(0, op.x.rows, op); }
+void DoResizeVectors(Stream&, const ResizeVectors& op) { ForRows(0, op.y.rows, op); }
 void DoCrossForward(Stream&, const CrossForward& op) { ForMatrix(op.y.rows, op.y.cols, op); }
 
 void DoCrossBackward(Stream&, const CrossBackward& arg) {
@@ -162,6 +163,7 @@ const DenseKernels kDenseKernels = {
     .clear = DoClear,
     .fm_pool = DoFmPool,
     .fm_pool_backward = DoFmPoolBackward,
+    .resize_vectors = DoResizeVectors,
     .cross_forward = DoCrossForward,
     .cross_backward = DoCrossBackward,
     .pair_dots = DoPairDots,

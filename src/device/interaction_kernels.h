@@ -65,6 +65,27 @@ struct FmPoolBackward {
   }
 };
 
+// Moves vectors between matrices whose vectors have different dims: the leading numbers that both
+// dims have are copied, the rest of a longer one becomes 0.
+struct ResizeVectors {
+  ConstMatrix x;  // [rows, count * x_dim]
+  int x_dim = 0;
+  Matrix y;  // [rows, count * y_dim]
+  int y_dim = 0;
+  int count = 0;
+  bool adds = false;
+
+  TERRACE_HD void operator()(int64_t row) const {
+    const int both = x_dim < y_dim ? x_dim : y_dim;
+    const float* from = x.row(row);
+    float* to = y.row(row);
+    for (int k = 0; k < count; ++k, from += x_dim, to += y_dim) {
+      for (int d = 0; d < both; ++d) Put(to + d, from[d], adds);
+      for (int d = both; d < y_dim; ++d) Put(to + d, 0.0f, adds);
+    }
+  }
+};
+
 // The element-wise half of a DCN-v2 cross layer (Wang et al. 2021): u += bias; y = x0 * u + xl.
 struct CrossForward {
   ConstMatrix x0;

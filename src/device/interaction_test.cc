@@ -65,6 +65,34 @@ TEST(FmPool, GradientOfAVectorIsTheSumOfTheOthers) {
   }
 }
 
+TEST(ResizeVectors, CutsOrPadsEachVector) {
+  Stream stream(&CpuDevice());
+  constexpr int kDims[][2] = {{1, 4}, {4, 1}, {7, 20}, {33, 16}, {5, 5}};
+  for (const auto& [x_dim, y_dim] : kDims) {
+    for (const bool adds : {false, true}) {
+      constexpr int kCount = 3;
+      TestMatrix x(2, kCount * x_dim, 1);
+      const std::vector<float> got = OnEveryIsa([&](const DenseKernels& kernels) {
+        TestMatrix y(2, kCount * y_dim, 2);
+        kernels.resize_vectors(stream, {.x = x.view(),
+                                        .x_dim = x_dim,
+                                        .y = y.view(),
+                                        .y_dim = y_dim,
+                                        .count = kCount,
+                                        .adds = adds});
+        return y.Elements();
+      });
+      const TestMatrix before(2, kCount * y_dim, 2);
+      std::vector<double> want;
+      for (int64_t r = 0; r < 2; ++r)
+        for (int c = 0; c < kCount * y_dim; ++c)
+          want.push_back((adds ? double{before.at(r, c)} : 0) +
+                         (c % y_dim < x_dim ? x.at(r, c / y_dim * x_dim + c % y_dim) : 0));
+      EXPECT_EQ(FirstDifference(got, want, 1e-6), "");
+    }
+  }
+}
+
 TEST(Cross, ForwardAddsTheBiasAndMultipliesByTheFirstInput) {
   Stream stream(&CpuDevice());
   for (int64_t cols : {1, 7, 8, 33, 429}) {

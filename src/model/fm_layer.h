@@ -1,4 +1,4 @@
-// Second-order part of a factorization machine over slot vectors of one dim.
+// Second-order part of a factorization machine over vectors of one dim.
 #pragma once
 
 #include <string>

@@ -36,7 +36,7 @@ struct ModelConfig {
 
 // What the rows bring: the dim of each slot in the order of the input's columns.
 struct ModelInputs {
-  std::vector<int> slot_dims;           // 0 where the kind uses no vectors
+  std::vector<int> slot_dims;           // 0: the slot has a linear weight alone
   std::vector<std::string> slot_names;  // for messages
   int dense_columns = 0;
 };
@@ -50,7 +50,7 @@ class SliceRun;
 
 class Model {
  public:
-  // Throws Error(kUsage) where the kind does not allow the inputs (FM with unequal dims ...).
+  // Throws Error(kUsage) where the kind does not allow the inputs (FM without any vector ...).
   static std::unique_ptr<Model> Make(const ModelConfig& config, const ModelInputs& inputs,
                                      Device* device);
 

@@ -10,6 +10,10 @@ const ModelInputs kEqual = {.slot_dims = {3, 3, 3}, .slot_names = {}, .dense_col
 const ModelInputs kEqualDense = {.slot_dims = {3, 3, 3}, .slot_names = {}, .dense_columns = 2};
 const ModelInputs kUnequal = {.slot_dims = {1, 4, 2}, .slot_names = {}, .dense_columns = 0};
 const ModelInputs kUnequalDense = {.slot_dims = {1, 4, 2}, .slot_names = {}, .dense_columns = 3};
+// Slots of dim 0 have a linear weight alone.
+const ModelInputs kSomeVectors = {.slot_dims = {0, 3, 0, 3}, .slot_names = {}, .dense_columns = 0};
+const ModelInputs kMixedDense = {
+    .slot_dims = {2, 2, 0, 9, 1, 9}, .slot_names = {}, .dense_columns = 2};
 const ModelInputs kNoVectors = {.slot_dims = {0, 0}, .slot_names = {}, .dense_columns = 3};
 
 void Check(const ModelConfig& config, const ModelInputs& inputs) {
@@ -48,16 +52,24 @@ TEST(ModelGradients, Lr) {
 TEST(ModelGradients, Fm) {
   Check(Config(ModelKind::kFm), kEqual);
   Check(Config(ModelKind::kFm), kEqualDense);
+  for (const ModelInputs& inputs : {kUnequal, kUnequalDense, kSomeVectors, kMixedDense})
+    Check(Config(ModelKind::kFm), inputs);
 }
 
 TEST(ModelGradients, WideDeep) {
   CheckDeepVariants(Config(ModelKind::kWideDeep), kUnequal);
   CheckDeepVariants(Config(ModelKind::kWideDeep), kUnequalDense);
+  Check(Config(ModelKind::kWideDeep), kSomeVectors);
+  Check(Config(ModelKind::kWideDeep), kMixedDense);
+  Check(Config(ModelKind::kWideDeep), kNoVectors);
 }
 
 TEST(ModelGradients, DeepFm) {
   CheckDeepVariants(Config(ModelKind::kDeepFm), kEqual);
   CheckDeepVariants(Config(ModelKind::kDeepFm), kEqualDense);
+  CheckDeepVariants(Config(ModelKind::kDeepFm), kMixedDense);
+  for (const ModelInputs& inputs : {kUnequal, kUnequalDense, kSomeVectors})
+    Check(Config(ModelKind::kDeepFm), inputs);
 }
 
 TEST(ModelGradients, DcnV2) {
@@ -81,11 +93,14 @@ TEST(ModelGradients, DcnV2) {
 TEST(ModelGradients, Dlrm) {
   CheckDeepVariants(Config(ModelKind::kDlrm), kEqual);
   CheckDeepVariants(Config(ModelKind::kDlrm), kEqualDense);
+  CheckDeepVariants(Config(ModelKind::kDlrm), kUnequal);
+  CheckDeepVariants(Config(ModelKind::kDlrm), kUnequalDense);
   ModelConfig bare = Config(ModelKind::kDlrm);
   bare.hidden = {};
   bare.bottom = {};
   Check(bare, kEqual);
   Check(bare, kEqualDense);
+  Check(bare, kUnequal);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "model/logit_layer.h"
 #include "model/model.h"
 #include "model/model_builder.h"
+#include "model/pad_layer.h"
 
 namespace terrace {
 namespace {
@@ -26,30 +27,49 @@ std::string SlotName(const ModelInputs& inputs, size_t slot) {
   return slot < inputs.slot_names.size() ? inputs.slot_names[slot] : fmt::format("#{}", slot);
 }
 
-// The dim that all slots share.
-int EqualDim(ModelKind kind, const ModelInputs& inputs) {
+// The vectors that an example's slots have, all of one dim.
+struct SlotVectors {
+  LayerInput columns;
+  int count = 0;
+  int dim = 0;
+};
+
+// Slots of dim 0 have no vector; where dims differ, the shorter ones are padded.
+SlotVectors AddSlotVectors(ModelBuilder& b, ModelKind kind, const ModelInputs& inputs) {
   if (inputs.slot_dims.empty())
     throw Error(ErrorCode::kUsage,
                 fmt::format("model.kind = \"{}\" multiplies the vectors of slots, but data.slots "
                             "names none; name slots or choose \"lr\"",
                             NameOf(kind)));
-  const int dim = inputs.slot_dims[0];
-  for (size_t s = 0; s < inputs.slot_dims.size(); ++s) {
-    if (inputs.slot_dims[s] == dim && dim > 0) continue;
-    if (inputs.slot_dims[s] <= 0)
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("model.kind = \"{}\" needs vectors, but slot {} has dim {}; give its "
-                              "table a dim of at least 1",
-                              NameOf(kind), SlotName(inputs, s), inputs.slot_dims[s]));
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("model.kind = \"{}\" needs the same dim in all slots, but slot {} has dim {} "
-                    "and slot {} has dim {}; give their tables one dim, or choose \"widedeep\" or "
-                    "\"dcnv2\"",
-                    NameOf(kind), SlotName(inputs, 0), dim, SlotName(inputs, s),
-                    inputs.slot_dims[s]));
+  SlotVectors vectors{.columns = b.vectors()};
+  std::vector<PadLayer::Run> runs;
+  for (const int dim : inputs.slot_dims) {
+    if (dim == 0) continue;
+    if (runs.empty() || runs.back().dim != dim) runs.push_back({.dim = dim});
+    ++runs.back().count;
+    ++vectors.count;
+    vectors.dim = std::max(vectors.dim, dim);
   }
-  return dim;
+  if (vectors.count == 0)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("model.kind = \"{}\" multiplies the vectors of slots, but the tables "
+                            "of all slots have dim 0; give one a dim, or choose \"lr\"",
+                            NameOf(kind)));
+  if (runs.size() == 1) return vectors;
+  const TensorId padded = b.NewTensor(int64_t{vectors.count} * vectors.dim);
+  b.Add<PadLayer>(b.vectors(), std::move(runs), vectors.dim, padded);
+  vectors.columns = b.All(padded);
+  return vectors;
+}
+
+void NeedVectors(ModelKind kind, const ModelInputs& inputs) {
+  for (size_t s = 0; s < inputs.slot_dims.size(); ++s)
+    if (inputs.slot_dims[s] == 0)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("model.kind = \"{}\" has no linear weights, so slot {}, whose table "
+                              "has dim 0, has no part in it; give the table a dim, or choose "
+                              "\"deepfm\" or \"widedeep\"",
+                              NameOf(kind), SlotName(inputs, s)));
 }
 
 void NeedColumns(ModelKind kind, const ModelBuilder& b) {
@@ -106,9 +126,9 @@ void AddWideLogit(ModelBuilder& b, std::vector<LayerInput> parts) {
 }
 
 LayerInput AddFm(ModelBuilder& b, ModelKind kind, const ModelInputs& inputs) {
-  const int dim = EqualDim(kind, inputs);
+  const SlotVectors vectors = AddSlotVectors(b, kind, inputs);
   const TensorId pooled = b.NewTensor(1);
-  b.Add<FmLayer>(b.vectors(), static_cast<int>(inputs.slot_dims.size()), dim, pooled);
+  b.Add<FmLayer>(vectors.columns, vectors.count, vectors.dim, pooled);
   return b.All(pooled);
 }
 
@@ -160,11 +180,11 @@ void BuildDcnV2(ModelBuilder& b, const ModelConfig& config) {
 // reads [that vector, dots]. Without dense columns the top would see products of vectors only,
 // which are all near zero at the start: it reads [dots, all vectors] instead.
 void BuildDlrm(ModelBuilder& b, const ModelConfig& config, const ModelInputs& inputs) {
-  const int dim = EqualDim(config.kind, inputs);
+  const SlotVectors slots = AddSlotVectors(b, config.kind, inputs);
   DotLayer::Options dots{.has_first = inputs.dense_columns > 0,
-                         .slots = b.vectors(),
-                         .slot_count = static_cast<int>(inputs.slot_dims.size()),
-                         .dim = dim};
+                         .slots = slots.columns,
+                         .slot_count = slots.count,
+                         .dim = slots.dim};
   const int64_t vectors = dots.slot_count + (dots.has_first ? 1 : 0);
   if (vectors < 2)
     throw Error(ErrorCode::kUsage,
@@ -172,7 +192,7 @@ void BuildDlrm(ModelBuilder& b, const ModelConfig& config, const ModelInputs& in
                 "no dense column; add slots, or choose another kind");
   if (dots.has_first) {
     std::vector<int64_t> widths = config.bottom;
-    widths.push_back(dim);
+    widths.push_back(slots.dim);
     dots.first = AddMlp(b, config, "bottom", {b.dense()}, widths)[0];
   }
   dots.output = b.NewTensor(DotLayer::Width(vectors));
@@ -191,6 +211,7 @@ bool UsesVectors(ModelKind kind) { return kind != ModelKind::kLr; }
 
 std::unique_ptr<Model> Model::Make(const ModelConfig& config, const ModelInputs& inputs,
                                    Device* device) {
+  if (!UsesLinear(config.kind)) NeedVectors(config.kind, inputs);
   ModelBuilder b(inputs, UsesLinear(config.kind), device);
   switch (config.kind) {
     case ModelKind::kLr:

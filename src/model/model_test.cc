@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -170,20 +171,58 @@ std::string MakeError(const ModelConfig& config, const ModelInputs& inputs) {
   return "no error";
 }
 
-TEST(Model, NamesTheSlotsWhoseDimsDiffer) {
-  for (ModelKind kind : {ModelKind::kFm, ModelKind::kDeepFm, ModelKind::kDlrm})
-    EXPECT_THAT(MakeError({.kind = kind}, Inputs({8, 8, 4}, 2)),
-                testing::AllOf(testing::HasSubstr("slot_a has dim 8"),
-                               testing::HasSubstr("slot_c has dim 4")));
-  EXPECT_EQ(MakeError({.kind = ModelKind::kWideDeep}, Inputs({8, 8, 4}, 2)), "no error");
-  EXPECT_EQ(MakeError({.kind = ModelKind::kDcnV2}, Inputs({8, 8, 4}, 2)), "no error");
+// Logits of one example whose slots have these vectors; parameters are those of the first seed.
+float LogitOf(ModelKind kind, const std::vector<std::vector<float>>& vectors) {
+  std::vector<int> dims;
+  for (const auto& v : vectors) dims.push_back(static_cast<int>(v.size()));
+  const auto model = MakeModel(kind, Inputs(dims, 0));
+  std::vector<float> params(model->param_count());
+  model->InitParams(1, params.data());
+  Stream stream(&CpuDevice());
+  const auto run = model->NewRun(1);
+  run->Start(&stream, 1);
+  float* out = run->input().row(0);
+  for (const auto& v : vectors) out = std::copy(v.begin(), v.end(), out);
+  run->linear()[0] = 0;
+  run->Forward(params.data(), {});
+  return run->logits()[0];
+}
+
+TEST(Model, VectorsOfDifferentDimsMeetInTheLeadingNumbersOfBoth) {
+  const float want = 2 * 7 + 2 * 11 + (7 * 11 + 5 * 13);
+  EXPECT_EQ(LogitOf(ModelKind::kFm, {{2}, {7, 5}, {11, 13, 17}}), want);
+  EXPECT_EQ(LogitOf(ModelKind::kFm, {{2, 0, 0}, {7, 5, 0}, {11, 13, 17}}), want);
+}
+
+TEST(Model, SlotsOfDimZeroTakeNoPartInProducts) {
+  EXPECT_EQ(LogitOf(ModelKind::kFm, {{}, {7, 5}, {}, {11, 13}, {}}), 7 * 11 + 5 * 13);
+  EXPECT_EQ(LogitOf(ModelKind::kDeepFm, {{}, {7, 5}, {}, {11, 13}, {}}),
+            LogitOf(ModelKind::kDeepFm, {{7, 5}, {11, 13}}));
+}
+
+TEST(Model, CopiesVectorsOnlyWhereDimsDiffer) {
+  const auto pads = [](ModelKind kind, const std::vector<int>& dims) {
+    const auto model = MakeModel(kind, Inputs(dims, 2));
+    return std::ranges::count_if(model->layers(), [](const auto& l) { return l->name() == "pad"; });
+  };
+  for (ModelKind kind : {ModelKind::kFm, ModelKind::kDeepFm}) {
+    EXPECT_EQ(pads(kind, {8, 8, 8}), 0);
+    EXPECT_EQ(pads(kind, {0, 8, 0, 8}), 0);
+    EXPECT_EQ(pads(kind, {8, 8, 4}), 1);
+  }
+  EXPECT_EQ(pads(ModelKind::kDlrm, {8, 8, 8}), 0);
+  EXPECT_EQ(pads(ModelKind::kDlrm, {8, 8, 4}), 1);
+  EXPECT_EQ(pads(ModelKind::kWideDeep, {8, 8, 4}), 0);
 }
 
 TEST(Model, RefusesInputsThatAKindCannotUse) {
   using testing::HasSubstr;
   EXPECT_THAT(MakeError({.kind = ModelKind::kFm}, Inputs({}, 2)), HasSubstr("names none"));
   EXPECT_THAT(MakeError({.kind = ModelKind::kFm}, Inputs({0, 0}, 2)),
-              HasSubstr("slot_a has dim 0"));
+              HasSubstr("the tables of all slots have dim 0"));
+  for (ModelKind kind : {ModelKind::kDcnV2, ModelKind::kDlrm})
+    EXPECT_THAT(MakeError({.kind = kind}, Inputs({8, 0}, 2)),
+                testing::AllOf(HasSubstr("has no linear weights"), HasSubstr("slot slot_b")));
   EXPECT_THAT(MakeError({.kind = ModelKind::kDlrm}, Inputs({8}, 0)), HasSubstr("only one slot"));
   EXPECT_THAT(MakeError({.kind = ModelKind::kWideDeep}, Inputs({}, 0)), HasSubstr("no input"));
   EXPECT_THAT(MakeError({.kind = ModelKind::kDcnV2}, Inputs({}, 0)), HasSubstr("no input"));

@@ -112,7 +112,8 @@ void CheckCodecs(const std::string& table, const TableConfig& c) {
 }  // namespace
 
 void TableConfig::Visit(ConfigVisitor& v) {
-  v.Int("dim", &dim, {0, 512}, "floats of a row's vector; lr uses none");
+  v.Int("dim", &dim, {0, 512},
+        "floats of a row's vector; 0: rows are a linear weight alone, as with lr");
   v.Enum("optimizer", &optimizer, {"sgd", "adagrad", "rowadagrad", "adam", "ftrl"},
          "how gradients change rows; rowadagrad keeps one sum of squares for a vector");
   v.Double("lr", &lr, {1e-30, 1e30}, "learning rate; ftrl: alpha, which no schedule changes");
@@ -153,7 +154,9 @@ TableSchema TableSchema::Make(const std::string& name, const TableConfig& config
   if (layout.weights == 0)
     throw Error(
         ErrorCode::kUsage,
-        "tables." + name + ".dim is 0, but this model uses the rows' vectors; give it a dim");
+        "tables." + name +
+            ".dim is 0, but this model has no linear weights, so its rows would be empty; give it "
+            "a dim, or choose a model.kind with linear weights (lr, fm, widedeep, deepfm)");
   CheckCodecs(name, config);
   layout.format = FormatOf(config, layout.dim, layout.linear);
   layout.state = layout.format.numbers - layout.weights;

@@ -115,6 +115,25 @@ TEST(Exactness, SeveralTablesAndMeanPooling) {
        "pooling=\"mean\"}, {name=\"d\", table=\"wide\"}]"});
 }
 
+TEST(Exactness, SlotsOfSeveralDimsAndNone) {
+  for (const char* kind : {"model.kind=fm", "model.kind=deepfm"})
+    ExpectSameForAnyThreads(
+        {kind, "tables.main.dim=4", "tables.wide.dim=9", "tables.weights.dim=0",
+         R"(data.slots=["s0", {name="s1", table="wide", pooling="mean"}, "s2", )"
+         R"({name="s3..s4", table="weights"}])"});
+  ExpectSameForAnyThreads({"model.kind=dlrm", "tables.wide.dim=9",
+                           R"(data.slots=["s0", {name="s1..s2", table="wide"}, "s3..s4"])"});
+}
+
+TEST(Exactness, VectorsThatWaitForAdmission) {
+  for (const char* kind : {"model.kind=fm", "model.kind=widedeep", "model.kind=deepfm"})
+    ExpectSameForAnyThreads(
+        {kind, "tables.weights.dim=0", "tables.weights.optimizer=ftrl", "tables.wide.dim=9",
+         "tables.main.admission.by=score", "tables.main.admission.score=3",
+         R"(data.slots=[{name="s0..s2", linear_table="weights", pooling="mean"}, )"
+         R"({name="s3", table="wide"}, {name="s4", table="weights"}])"});
+}
+
 // What the digests above compare is not a constant.
 TEST(Exactness, DigestTellsModelsApart) {
   const RunReport base = Train(SmallRun({}));

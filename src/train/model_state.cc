@@ -56,8 +56,9 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
   for (size_t g = 0; g < spec.group_names.size(); ++g) {
     TableConfig table = config.tables.at(spec.group_names[g]);
     if (!vectors) table.dim = 0;
-    tables.push_back(std::make_unique<MemoryTier>(
-        TableSchema::Make(spec.group_names[g], table, UsesLinear(config.model.kind), seed)));
+    const bool linear = UsesLinear(config.model.kind) && spec.vectors_only[g] == 0;
+    tables.push_back(
+        std::make_unique<MemoryTier>(TableSchema::Make(spec.group_names[g], table, linear, seed)));
     const TableSchema& schema = tables.back()->schema();
     lives.push_back(table.life.counts() ? std::make_unique<TableLife>(table.life) : nullptr);
     admissions.push_back(

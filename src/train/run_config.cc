@@ -143,13 +143,15 @@ void RunConfig::Complete() {
   std::vector<std::string> names;
   for (const auto& [name, unused] : tables) names.push_back(name);
   for (const Slot& slot : spec.slots) {
-    if (tables.contains(slot.config.table)) continue;
-    const std::string nearest = NearestName(slot.config.table, names);
-    throw Error(ErrorCode::kUsage,
-                fmt::format("slot `{}` uses table `{}`, which the config does not have{}",
-                            slot.config.name, slot.config.table,
-                            nearest.empty() ? fmt::format("; add [tables.{}]", slot.config.table)
-                                            : fmt::format("; did you mean `{}`?", nearest)));
+    for (const std::string& table : {slot.config.table, slot.config.linear_table}) {
+      if (table.empty() || tables.contains(table)) continue;
+      const std::string nearest = NearestName(table, names);
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("slot `{}` uses table `{}`, which the config does not have{}",
+                              slot.config.name, table,
+                              nearest.empty() ? fmt::format("; add [tables.{}]", table)
+                                              : fmt::format("; did you mean `{}`?", nearest)));
+    }
   }
   for (const std::string& name : names) {
     if (std::find(spec.group_names.begin(), spec.group_names.end(), name) == spec.group_names.end())
@@ -164,6 +166,34 @@ void RunConfig::Complete() {
   train.schedule.Check();
   tiers.Check();
   CheckLives();
+  CheckLinearTables(spec);
+}
+
+void RunConfig::CheckLinearTables(const FeatureSpec& spec) const {
+  for (const Slot& slot : spec.slots) {
+    const std::string& linear = slot.config.linear_table;
+    if (linear.empty()) continue;
+    const std::string where =
+        fmt::format("slot `{}` has linear_table = \"{}\"", slot.config.name, linear);
+    if (!UsesLinear(model.kind))
+      throw Error(ErrorCode::kUsage, where +
+                                         ", but this model.kind has no linear weights; leave it "
+                                         "out, or choose fm, widedeep or deepfm");
+    if (!UsesVectors(model.kind))
+      throw Error(ErrorCode::kUsage, where +
+                                         ", but model.kind = \"lr\" has linear weights alone; name "
+                                         "one table, as `table`");
+    if (tables.at(linear).dim > 0)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{}, but tables.{}.dim is {}, and a linear_table's rows are linear "
+                              "weights alone; set it to 0, or name another table",
+                              where, linear, tables.at(linear).dim));
+    if (tables.at(slot.config.table).dim == 0)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{}, but tables.{}.dim is 0: its rows would be empty; give it a dim, "
+                              "or leave linear_table out",
+                              where, slot.config.table));
+  }
 }
 
 void RunConfig::CheckLives() const {

@@ -102,6 +102,7 @@ struct RunConfig {
   // exist, every table is used, there is training data. Throws Error(kUsage).
   void Complete();
   void CheckLives() const;
+  void CheckLinearTables(const FeatureSpec& spec) const;
   static RunConfig Read(const ConfigFile& file);
 };
 

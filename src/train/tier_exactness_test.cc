@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,7 +48,8 @@ class CaseMaker {
     case_.uneven = Pick(3) == 0;
     if (case_.uneven && Pick(2) == 0) case_.features = 20;  // the rest use the same rows
     Set(&case_.model, "data.shuffle", OneOf({"0", "100", "900"}));
-    Set(&case_.model, "model.kind", OneOf({"lr", "fm", "widedeep", "deepfm", "dcnv2", "dlrm"}));
+    kind_ = OneOf<std::string>({"lr", "fm", "widedeep", "deepfm", "dcnv2", "dlrm"});
+    Set(&case_.model, "model.kind", kind_);
     Set(&case_.model, "train.batch", OneOf({"1", "17", "64", "200", "256"}));
     if (case_.model.back() == "train.batch=1") {
       Set(&case_.model, "train.max_batches", "60");
@@ -56,23 +58,7 @@ class CaseMaker {
     Set(&case_.model, "train.epochs", OneOf({"1", "2", "3"}));
     Set(&case_.model, "eval.every", OneOf({"0", "0", "0", "3", "7"}));
     if (Pick(4) == 0) Set(&case_.model, "eval.early_stopping", OneOf({"1", "2"}));
-    const bool two_tables = Pick(2) == 0;
-    const std::string dim = OneOf<std::string>({"4", "7", "16", "33"});
-    for (const char* table : {"main", "other"}) {
-      if (table == std::string("other") && !two_tables) break;
-      Set(&case_.model, fmt::format("tables.{}.dim", table), dim);
-      Set(&case_.model, fmt::format("tables.{}.optimizer", table),
-          OneOf({"sgd", "adagrad", "rowadagrad", "adam", "ftrl"}));
-      Set(&case_.model, fmt::format("tables.{}.init", table), OneOf({"zero", "uniform", "normal"}));
-    }
-    std::string slots;
-    for (const std::string name : {"a", "b", "c", "d", "e"}) {
-      const bool other = two_tables && (name == "b" || name == "d");
-      slots += fmt::format(R"({}{{name="{}", separator="|", table="{}", pooling="{}"}})",
-                           slots.empty() ? "" : ", ", name, other ? "other" : "main",
-                           name == "d" ? "mean" : "sum");
-    }
-    Set(&case_.model, "data.slots", "[" + slots + "]");
+    DrawTables();
 
     case_.spare = OneOf({0.0, 0.0, 0.05, 0.3, 1.0, 4.0, 12.0});
     Set(&case_.tiers, "train.threads", OneOf({"1", "2", "3"}));
@@ -83,14 +69,12 @@ class CaseMaker {
     Set(&case_.tiers, "tiers.memory.policy", OneOf({"lru", "lru-lfu", "clock", "next-use"}));
     Set(&case_.tiers, "tiers.disk.partitions", OneOf({"1", "2", "4"}));
     Set(&case_.tiers, "tiers.disk.memory",
-        two_tables ? OneOf({"12MB", "24MB"}) : OneOf({"6MB", "12MB"}));
+        fmt::format("{}MB", dims_.size() * OneOf<uint64_t>({6, 12})));
     case_.index_bytes = OneOf<size_t>({0, 0, 20'000});
     case_.page_bytes = OneOf<size_t>({0, 1024});
-    DrawCodecs("main");
-    if (two_tables) DrawCodecs("other");
+    for (const auto& [table, dim] : dims_) DrawCodecs(table, dim);
     clock_ = Pick(4) == 0 ? "time" : "batches";
-    DrawLife("main");
-    if (two_tables) DrawLife("other");
+    for (const auto& [table, dim] : dims_) DrawLife(table);
     if (clock_ == "time" && ticks_) {
       Set(&case_.model, "train.clock", "time");
       Set(&case_.model, "data.timestamp", "t");
@@ -100,13 +84,45 @@ class CaseMaker {
   }
 
  private:
-  void DrawCodecs(const std::string& table) {
-    const auto model = std::find(case_.model.begin(), case_.model.end(), "model.kind=lr");
+  // Tables and the slots that use them: of one dim or several, some of a linear weight alone, some
+  // with their linear weights in another table.
+  void DrawTables() {
+    const bool linear = kind_ != "dcnv2" && kind_ != "dlrm";
+    const std::string dim = OneOf<std::string>({"4", "7", "16", "33"});
+    dims_["main"] = dim;
+    if (Pick(2) == 0)
+      dims_["other"] = OneOf<std::string>({dim, dim, "5", "20", linear ? "0" : dim});
+    const bool apart = linear && kind_ != "lr" && Pick(3) == 0;
+    std::map<std::string, std::string> linear_of;  // by table
+    if (apart) {
+      const bool has_weights = dims_.contains("other") && dims_["other"] == "0";
+      linear_of["main"] = has_weights && Pick(2) == 0 ? "other" : "weights";
+      if (dims_.contains("other") && !has_weights && Pick(2) == 0) linear_of["other"] = "weights";
+      dims_[linear_of["main"]] = "0";
+    }
+    for (const auto& [table, width] : dims_) {
+      Set(&case_.model, fmt::format("tables.{}.dim", table), width);
+      Set(&case_.model, fmt::format("tables.{}.optimizer", table),
+          OneOf({"sgd", "adagrad", "rowadagrad", "adam", "ftrl"}));
+      Set(&case_.model, fmt::format("tables.{}.init", table), OneOf({"zero", "uniform", "normal"}));
+    }
+    std::string slots;
+    for (const std::string name : {"a", "b", "c", "d", "e"}) {
+      const bool other = dims_.contains("other") && (name == "b" || name == "d");
+      const std::string table = other ? "other" : "main";
+      slots += fmt::format(
+          R"({}{{name="{}", separator="|", table="{}", linear_table="{}", pooling="{}"}})",
+          slots.empty() ? "" : ", ", name, table, linear_of[table], name == "d" ? "mean" : "sum");
+    }
+    Set(&case_.model, "data.slots", "[" + slots + "]");
+  }
+  void DrawCodecs(const std::string& table, const std::string& dim) {
+    // Rows of a linear weight alone have nothing to quantize.
+    const bool vectors = kind_ != "lr" && dim != "0";
     for (const char* of : {"weight_codec", "state_codec"})
-      // Rows of lr are a linear weight alone.
       Set(&case_.model, fmt::format("tables.{}.{}", table, of),
-          model != case_.model.end() ? OneOf({"fp32", "fp16", "bf16"})
-                                     : OneOf({"fp32", "fp32", "fp16", "bf16", "int16", "int8"}));
+          vectors ? OneOf({"fp32", "fp32", "fp16", "bf16", "int16", "int8"})
+                  : OneOf({"fp32", "fp16", "bf16"}));
     Set(&case_.model, fmt::format("tables.{}.rounding", table),
         OneOf({"stochastic", "stochastic", "nearest"}));
   }
@@ -152,6 +168,8 @@ class CaseMaker {
   }
 
   RandomStream random_;
+  std::string kind_;
+  std::map<std::string, std::string> dims_;  // of each table
   std::string clock_;
   bool ticks_ = false;  // a table counts them
   TierCase case_;

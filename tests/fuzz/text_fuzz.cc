@@ -43,8 +43,9 @@ const std::vector<Setup>& Setups() {
       made->push_back(MakeSetup(common + "format = 'tsv'\n" + columns));
       made->push_back(MakeSetup(common + "format = 'libsvm'"));
       made->push_back(MakeSetup(common + "format = 'libsvm'\ngroup = 'qid'"));
-      made->push_back(
-          MakeSetup(common + "format = 'libffm'\nslots = ['f0..f3', {name='g', table='t'}]"));
+      made->push_back(MakeSetup(common +
+                                "format = 'libffm'\nslots = [{name='f0..f3', linear_table='t'}, "
+                                "{name='g', table='t'}]"));
     }
     return made;
   }();
