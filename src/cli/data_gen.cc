@@ -110,7 +110,7 @@ GenReport GenerateFile(Env& env, const GenOptions& options, const std::atomic<bo
   data.synthetic = options.synthetic;
   data.synthetic.train_examples = data.synthetic.test_examples = options.examples;
   const std::unique_ptr<ChunkProducer> producer = MakeSyntheticProducer(
-      data.synthetic, FeatureSpec::Resolve(data), options.part, SyntheticKeys::kRanks);
+      data.synthetic, FeatureSpec::Resolve(data), options.part, SyntheticKeys::kValues);
 
   GenReport report;
   Output output(env, options.path);

@@ -39,7 +39,7 @@ Batch Generated(const GenOptions& options) {
   data.synthetic = options.synthetic;
   data.synthetic.train_examples = data.synthetic.test_examples = options.examples;
   const auto producer = MakeSyntheticProducer(data.synthetic, FeatureSpec::Resolve(data),
-                                              options.part, SyntheticKeys::kRanks);
+                                              options.part, SyntheticKeys::kValues);
   Batch all = MakeBatch(producer->shape());
   while (const auto work = producer->Claim()) {
     Batch chunk = MakeBatch(producer->shape());

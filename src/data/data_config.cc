@@ -35,6 +35,10 @@ void SyntheticConfig::Visit(ConfigVisitor& v) {
   v.Int("features", &features, {.min = 1}, "Distinct values of a slot");
   v.Double("zipf", &zipf, {.min = 0, .max = 10},
            "Exponent of each slot's popularity; 0: all values alike");
+  v.Double("one_off", &one_off, {.min = 0, .max = 1},
+           "Share of draws that give a value of their own, seen once");
+  v.Int("drift", &drift, {.min = 0, .max = 1'000'000'000'000},
+        "Examples after which another value has taken a value's place; 0: never");
   v.Int("values_per_slot", &values_per_slot, {.min = 1, .max = 10'000},
         "Values of a slot in one example, on average");
   v.Int("dense", &dense, {.min = 0, .max = 10'000}, "Dense columns d0, d1, ...");

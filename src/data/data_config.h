@@ -50,6 +50,8 @@ struct SyntheticConfig {
   int64_t slots = 26;
   int64_t features = 100'000;   // distinct values a slot, up to 2^63 - 1
   double zipf = 1.05;           // exponent of each slot's popularity; 0: uniform
+  double one_off = 0;           // share of draws that give a value never seen before or again
+  int64_t drift = 0;            // examples after which a rank has another value; 0: never
   int64_t values_per_slot = 1;  // multi-hot: drawn from 1 .. 2 * this - 1, this on average
   int64_t dense = 13;
   int64_t factors = 2;             // rank of the hidden model's interactions

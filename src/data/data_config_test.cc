@@ -58,8 +58,10 @@ TEST(DataConfig, DefaultsAreWithinTheirRanges) {
 }
 
 TEST(DataConfig, RefusesWhatIsOutOfRange) {
-  for (const char* toml : {"threads = 0", "shuffle = -1", "standardise_rows = 0", "format = 'xml'",
-                           "synthetic = {label_rate = 1}", "slots = [{nam = 'x'}]"})
+  for (const char* toml :
+       {"threads = 0", "shuffle = -1", "standardise_rows = 0", "format = 'xml'",
+        "synthetic = {label_rate = 1}", "synthetic = {one_off = 1.5}",
+        "synthetic = {one_off = -0.1}", "synthetic = {drift = -1}", "slots = [{nam = 'x'}]"})
     EXPECT_EQ(CodeOf([&] { DataConfigFrom(toml); }), ErrorCode::kUsage) << toml;
 }
 

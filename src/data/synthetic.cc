@@ -20,8 +20,14 @@ constexpr int64_t kSampleKeys = 1 << 22;
 constexpr int64_t kMinSample = 1 << 10;
 constexpr int64_t kMaxSample = 1 << 15;
 
+// Of values that are no ranks, which are below.
+constexpr uint64_t kNoRank = uint64_t{1} << 63;
+// The sample is taken from so many values of each rank, or else the click rate of the first ones
+// would count.
+constexpr int64_t kSampleGenerations = 16;
+
 // Each example has a stream of random values for each of these.
-enum class Purpose : uint64_t { kCounts, kValues, kDense, kLabel };
+enum class Purpose : uint64_t { kCounts, kValues, kDense, kLabel, kDrift };
 // Numbers of the parts; a sample is a part of its own.
 enum PartNumber : uint64_t { kTrainPart = 1, kTestPart = 2, kSamplePart = 3 };
 
@@ -41,6 +47,10 @@ class ExampleGenerator {
   ExampleGenerator(const SyntheticConfig& config, const FeatureSpec& spec, SyntheticKeys keys)
       : seed_(static_cast<uint64_t>(config.seed)),
         max_keys_(2 * config.values_per_slot - 1),
+        one_off_(config.one_off),
+        drift_(static_cast<uint64_t>(config.drift)),
+        features_(static_cast<uint64_t>(config.features)),
+        train_examples_(static_cast<uint64_t>(config.train_examples)),
         keys_(keys),
         dense_(spec.dense),
         zipf_(static_cast<uint64_t>(config.features), config.zipf),
@@ -79,6 +89,9 @@ class ExampleGenerator {
     int linear_group;  // gets the same keys; -1: there is none
     int linear_index;
   };
+  struct Scratch {
+    std::vector<uint64_t> ranks, values;  // [max_keys_], of one bag
+  };
 
   RandomStream StreamOf(PartNumber part, int64_t example, Purpose purpose) const {
     return RandomStream(RandomBits(seed_, part, static_cast<uint64_t>(purpose)),
@@ -88,6 +101,7 @@ class ExampleGenerator {
   void Calibrate(const BatchShape& shape, int64_t keys_an_example) {
     const int64_t examples =
         std::clamp(kSampleKeys / std::max<int64_t>(keys_an_example, 1), kMinSample, kMaxSample);
+    sample_examples_ = static_cast<double>(examples);
     std::vector<LogitParts> sample;
     Batch chunk = MakeBatch(shape);
     for (int64_t e = 0; e < examples; e += chunk_examples_) {
@@ -106,11 +120,12 @@ class ExampleGenerator {
     out->dense.resize(count * static_cast<int64_t>(dense_.size()));
 
     std::vector<LogitParts> logits(count);
-    std::vector<uint64_t> scratch(max_keys_);
+    Scratch scratch{std::vector<uint64_t>(max_keys_), std::vector<uint64_t>(max_keys_)};
     HiddenModel::Example hidden(model_);
     for (int64_t e = 0; e < count; ++e) {
       hidden.Start();
-      DrawKeys(StreamOf(part, first + e, Purpose::kValues), e, &scratch, &hidden, out);
+      DrawKeys(StreamOf(part, first + e, Purpose::kValues), TimeOf(part, first + e), e, &scratch,
+               &hidden, out);
       DrawDense(StreamOf(part, first + e, Purpose::kDense), e, &hidden, out);
       logits[e] = hidden.Finish();
     }
@@ -134,19 +149,44 @@ class ExampleGenerator {
     }
   }
 
-  void DrawKeys(RandomStream random, int64_t example, std::vector<uint64_t>* scratch,
+  // The place of an example in the stream that drifts.
+  uint64_t TimeOf(PartNumber part, int64_t example) const {
+    if (part == kSamplePart) {
+      const double generations = kSampleGenerations * static_cast<double>(example);
+      return static_cast<uint64_t>(generations / sample_examples_ * static_cast<double>(drift_));
+    }
+    return static_cast<uint64_t>(example) + (part == kTestPart ? train_examples_ : 0);
+  }
+
+  // The value that has this rank at this time.
+  uint64_t ValueOf(const SlotPlace& slot, uint64_t rank, uint64_t time) const {
+    if (drift_ == 0) return rank;
+    const uint64_t bits =
+        RandomBits(seed_ + static_cast<uint64_t>(Purpose::kDrift), slot.seed, rank);
+    const uint64_t generation = (time + BelowN(bits, drift_)) / drift_;
+    return generation == 0 ? rank : kNoRank | Mix64(bits + generation);
+  }
+
+  void DrawKeys(RandomStream random, uint64_t time, int64_t example, Scratch* scratch,
                 HiddenModel::Example* hidden, Batch* out) const {
     for (const SlotPlace& slot : slots_) {
       KeyGroup& group = out->groups[slot.group];
       const uint32_t* bag = &group.offsets[example * group.slots + slot.index];
       const size_t count = bag[1] - bag[0];
-      uint64_t* ranks = scratch->data();
+      uint64_t* ranks = scratch->ranks.data();
       uint64_t* keys = group.keys.data() + bag[0];
-      if (keys_ == SyntheticKeys::kRanks) std::swap(ranks, keys);
+      uint64_t* values = scratch->values.data();
+      if (keys_ == SyntheticKeys::kValues) std::swap(values, keys);
       for (size_t i = 0; i < count; ++i) {
-        const uint64_t bin_bits = random.Next();
-        ranks[i] = zipf_.Draw(bin_bits, random.Next());
-        keys[i] = IntegerKey(slot.seed, ranks[i]);
+        if (one_off_ > 0 && UnitDouble(random.Next()) < one_off_) {
+          ranks[i] = features_;
+          values[i] = kNoRank | random.Next();
+        } else {
+          const uint64_t bin_bits = random.Next();
+          ranks[i] = zipf_.Draw(bin_bits, random.Next());
+          values[i] = ValueOf(slot, ranks[i], time);
+        }
+        keys[i] = IntegerKey(slot.seed, values[i]);
       }
       hidden->AddBag({keys, count}, {ranks, count});
       if (slot.linear_group >= 0) {
@@ -169,12 +209,17 @@ class ExampleGenerator {
 
   const uint64_t seed_;
   const uint64_t max_keys_;  // of a bag
+  const double one_off_;
+  const uint64_t drift_;
+  const uint64_t features_;
+  const uint64_t train_examples_;
   const SyntheticKeys keys_;
   std::vector<SlotPlace> slots_;
   const std::vector<DenseColumn> dense_;
   const ZipfSampler zipf_;
   const int64_t chunk_examples_;
   HiddenModel model_;
+  double sample_examples_ = 0;  // on which the model is calibrated
 };
 
 struct RangeWork : ChunkWork {

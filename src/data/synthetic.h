@@ -4,6 +4,11 @@
 // normal; labels follow a hidden model (data/synthetic_model.h), whose click probability is the
 // batch's `truth`: no predictor can have a better AUC than it has. Example i of a part is a pure
 // function of (config, part, i), so chunks may be made in any order by any thread.
+//
+// With `one_off`, that share of the draws gives a value of its own, as rare to the hidden model as
+// the rarest rank. With `drift`, each rank gets a new value every so many examples, ranks at
+// different times, so that the same share of each slot changes at any time; the test part goes on
+// where the training part ends.
 #pragma once
 
 #include <memory>
@@ -17,8 +22,9 @@ namespace terrace {
 
 // What stands in the batch's keys.
 enum class SyntheticKeys {
-  kHashed,  // IntegerKey(slot, rank), as for training
-  kRanks,   // the rank itself: 0 is the most frequent value of the slot
+  kHashed,  // IntegerKey(slot, value), as for training
+  kValues,  // the value itself: its rank, 0 for the most frequent one of the slot; values that come
+            // by one_off and drift are 2^63 and above
 };
 
 // Slots and dense columns are those of the spec. Both parts have the same hidden model. The config

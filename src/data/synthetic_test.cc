@@ -4,8 +4,10 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "base/random.h"
@@ -76,8 +78,42 @@ std::vector<float> Logits(const Batch& batch) {
   return logits;
 }
 
-TEST(Synthetic, ChunksAreTheSameInAnyOrderAndFromAnyThread) {
-  const DataConfig config = SmallConfig();
+// A stream of drifting and one-off values.
+DataConfig StreamConfig() {
+  DataConfig config = SmallConfig();
+  config.synthetic.one_off = 0.25;
+  config.synthetic.drift = 7'000;
+  return config;
+}
+
+std::map<uint64_t, int> CountKeys(const Batch& batch, int64_t first, int64_t end) {
+  const KeyGroup& group = batch.groups[0];
+  std::map<uint64_t, int> counts;
+  for (uint32_t i = group.offsets[first * group.slots]; i < group.offsets[end * group.slots]; ++i)
+    ++counts[group.keys[i]];
+  return counts;
+}
+
+// The most frequent keys of examples [first, end).
+std::set<uint64_t> PopularKeys(const Batch& batch, int64_t first, int64_t end, size_t n) {
+  std::vector<std::pair<int, uint64_t>> order;
+  for (const auto& [key, count] : CountKeys(batch, first, end)) order.emplace_back(count, key);
+  std::sort(order.rbegin(), order.rend());
+  std::set<uint64_t> popular;
+  for (size_t i = 0; i < std::min(n, order.size()); ++i) popular.insert(order[i].second);
+  return popular;
+}
+
+size_t Common(const std::set<uint64_t>& a, const std::set<uint64_t>& b) {
+  return static_cast<size_t>(
+      std::count_if(a.begin(), a.end(), [&](uint64_t key) { return b.contains(key); }));
+}
+
+class SyntheticOrder : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(PlainAndStream, SyntheticOrder, testing::Bool());
+
+TEST_P(SyntheticOrder, ChunksAreTheSameInAnyOrderAndFromAnyThread) {
+  const DataConfig config = GetParam() ? StreamConfig() : SmallConfig();
   const Batch expected = ReadAll(config);
 
   const auto producer = Producer(config, DataPart::kTrain);
@@ -100,8 +136,8 @@ TEST(Synthetic, ChunksAreTheSameInAnyOrderAndFromAnyThread) {
   ExpectSame(all, expected);
 }
 
-TEST(Synthetic, MoreExamplesBeginWithTheSameOnes) {
-  DataConfig config = SmallConfig();
+TEST_P(SyntheticOrder, MoreExamplesBeginWithTheSameOnes) {
+  DataConfig config = GetParam() ? StreamConfig() : SmallConfig();
   config.synthetic.train_examples = 777;
   const Batch few = ReadAll(config);
   config.synthetic.train_examples = 9'999;
@@ -224,7 +260,7 @@ TEST(Synthetic, DrawsTheConfiguredNumberOfValuesASlot) {
 TEST(Synthetic, RanksFollowThePowerLawInEverySlot) {
   DataConfig config = SmallConfig();
   config.synthetic.values_per_slot = 1;
-  const Batch batch = ReadAll(config, DataPart::kTrain, SyntheticKeys::kRanks);
+  const Batch batch = ReadAll(config, DataPart::kTrain, SyntheticKeys::kValues);
   double sum = 0;
   for (int r = 1; r <= 500; ++r) sum += std::pow(r, -1.05);
   for (int slot = 0; slot < 4; ++slot) {
@@ -241,18 +277,86 @@ TEST(Synthetic, RanksFollowThePowerLawInEverySlot) {
   }
 }
 
-TEST(Synthetic, KeysAreTheHashedRanksOfTheSlot) {
-  const DataConfig config = SmallConfig();
+TEST_P(SyntheticOrder, KeysAreTheHashedValuesOfTheSlot) {
+  const DataConfig config = GetParam() ? StreamConfig() : SmallConfig();
   const FeatureSpec spec = FeatureSpec::Resolve(config);
   const Batch keys = ReadAll(config);
-  const Batch ranks = ReadAll(config, DataPart::kTrain, SyntheticKeys::kRanks);
-  EXPECT_EQ(keys.labels, ranks.labels);
-  EXPECT_EQ(keys.truth, ranks.truth);
+  const Batch values = ReadAll(config, DataPart::kTrain, SyntheticKeys::kValues);
+  EXPECT_EQ(keys.labels, values.labels);
+  EXPECT_EQ(keys.truth, values.truth);
   const KeyGroup& group = keys.groups[0];
-  ASSERT_EQ(group.offsets, ranks.groups[0].offsets);
+  ASSERT_EQ(group.offsets, values.groups[0].offsets);
   for (size_t bag = 0; bag + 1 < group.offsets.size(); ++bag)
     for (uint32_t i = group.offsets[bag]; i < group.offsets[bag + 1]; ++i)
-      ASSERT_EQ(group.keys[i], IntegerKey(spec.slots[bag % 4].seed, ranks.groups[0].keys[i]));
+      ASSERT_EQ(group.keys[i], IntegerKey(spec.slots[bag % 4].seed, values.groups[0].keys[i]));
+}
+
+// Streams that were made before must stay what they are: results refer to them.
+TEST(Synthetic, IsWhatItWasInEarlierVersions) {
+  const Batch batch = ReadAll(SmallConfig());
+  uint64_t digest = 0;
+  for (uint64_t key : batch.groups[0].keys) digest = RandomBits(digest, key);
+  for (float p : batch.truth) digest = RandomBits(digest, std::bit_cast<uint32_t>(p));
+  for (float y : batch.labels) digest = RandomBits(digest, std::bit_cast<uint32_t>(y));
+  EXPECT_EQ(digest, 14146506481229518753u);
+}
+
+TEST(Synthetic, OneOffValuesAreTheConfiguredShareAndSeenOnce) {
+  DataConfig config = SmallConfig();
+  config.synthetic.one_off = 0.2;
+  const Batch batch = ReadAll(config, DataPart::kTrain, SyntheticKeys::kValues);
+  double fresh = 0;
+  for (const auto& [value, count] : CountKeys(batch, 0, batch.examples)) {
+    if (value < 500) continue;
+    ASSERT_EQ(count, 1);
+    ++fresh;
+  }
+  const double draws = static_cast<double>(batch.groups[0].keys.size());
+  EXPECT_NEAR(fresh / draws, 0.2, 6 * std::sqrt(0.2 * 0.8 / draws));
+  EXPECT_GT(fresh / static_cast<double>(CountKeys(batch, 0, batch.examples).size()), 0.9);
+  // Test examples have others.
+  const Batch test = ReadAll(config, DataPart::kTest, SyntheticKeys::kValues);
+  const auto seen = CountKeys(batch, 0, batch.examples);
+  for (const auto& [value, count] : CountKeys(test, 0, test.examples))
+    ASSERT_TRUE(value < 500 || !seen.contains(value));
+}
+
+TEST(Synthetic, PopularValuesChangeWithDriftAndTheTestPartGoesOnFromTheEnd) {
+  DataConfig config = SmallConfig();
+  config.synthetic.drift = 8'000;
+  config.synthetic.test_examples = 1'000;
+  const Batch train = ReadAll(config);
+  const Batch test = ReadAll(config, DataPart::kTest);
+  const std::set<uint64_t> start = PopularKeys(train, 0, 1'000, 40);
+  const std::set<uint64_t> next = PopularKeys(train, 1'000, 2'000, 40);
+  const std::set<uint64_t> end = PopularKeys(train, 19'000, 20'000, 40);
+  const std::set<uint64_t> tested = PopularKeys(test, 0, 1'000, 40);
+  EXPECT_GT(Common(start, next), 20u);
+  EXPECT_EQ(Common(start, end), 0u);
+  EXPECT_EQ(Common(start, tested), 0u);
+  EXPECT_GT(Common(end, tested), 20u);
+}
+
+TEST(Synthetic, DriftKeepsHowOftenEachRankIsDrawn) {
+  DataConfig config = SmallConfig();
+  config.synthetic.values_per_slot = 1;
+  const Batch still = ReadAll(config, DataPart::kTrain, SyntheticKeys::kValues);
+  config.synthetic.drift = int64_t{1} << 39;
+  const Batch slow = ReadAll(config, DataPart::kTrain, SyntheticKeys::kValues);
+  // Next to nothing drifts, so the ranks show: the draws are the same ones.
+  EXPECT_EQ(still.groups[0].keys, slow.groups[0].keys);
+}
+
+TEST(Synthetic, StreamsHitTheLabelRateAndTheTruthIsCalibrated) {
+  DataConfig config = StreamConfig();
+  config.synthetic.train_examples = 100'000;
+  config.synthetic.label_rate = 0.3;
+  const Batch batch = ReadAll(config);
+  const double error = std::sqrt(0.3 * 0.7 / 100'000);
+  // The values of the moment are better or worse than those of the sample.
+  EXPECT_NEAR(Mean(batch.labels), 0.3, 0.05);
+  EXPECT_NEAR(Mean(batch.truth), Mean(batch.labels), 5 * error);
+  EXPECT_GT(Deviation(batch.truth), 0.1);
 }
 
 TEST(Synthetic, SlotsGoToTheirTablesAndKeepTheirValues) {

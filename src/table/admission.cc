@@ -142,6 +142,14 @@ int64_t Admission::bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
+int64_t Admission::settled_bytes() const {
+  if (config_.forget == 0 || config_.keys == 0) return bytes();
+  // Two periods, each with room for an eighth more keys than the one before it had; and a line
+  // that is full spills.
+  const int64_t layers = static_cast<int64_t>(layers_.size());
+  return std::max(bytes(), bytes() / layers * 5 / 2);
+}
+
 std::string Admission::Save() const {
   std::string to;
   AppendValue(&to, kMagic);

@@ -64,6 +64,8 @@ class Admission {
 
   const Sightings& sightings() const { return sightings_; }
   int64_t bytes() const;
+  // The most that bytes() becomes if `keys` is right; without it what they are now.
+  int64_t settled_bytes() const;
 
   // All that was remembered; who stores it adds a checksum.
   std::string Save() const;

@@ -232,6 +232,17 @@ TEST(Admission, MemoryIsBoundByTheKeysOfTwoPeriods) {
   }
 }
 
+TEST(Admission, TellsFromTheStartWhatItWillTakeIfKeysIsRight) {
+  Admission admission(ByCount(3, 10'000, 10), 1);
+  const int64_t settled = admission.settled_bytes();
+  EXPECT_GT(settled, admission.bytes());
+  for (uint32_t tick = 0; tick < 50; ++tick) {
+    StepOn(&admission, Batch(Range(1'000 * tick, 1'000 * (tick + 1)), 1, tick));
+    ASSERT_LE(admission.bytes(), settled) << tick;
+  }
+  EXPECT_GT(admission.bytes(), settled / 2);
+}
+
 // Small worlds in which periods end, tables double and layers come, with a save at any time.
 TEST(Admission, DecidesAsTheExactModelAndGoesOnFromASave) {
   ASSERT_TRUE(rc::check([] {

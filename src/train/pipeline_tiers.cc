@@ -64,8 +64,10 @@ void Pipeline::StartTiers(const WorkItem& first) {
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + 1) * chunk_rows_ * (disk_row + 16);
   needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + kOtherBytes;
-  if (const int64_t bytes = AdmissionBytes(); bytes > 0) {
-    admission_bytes_ = std::max(bytes, needs.budget / kAdmissionShare);
+  for (const auto& admission : state_.admissions)
+    if (admission != nullptr) admission_bytes_ += admission->settled_bytes() * 3 / 2;
+  if (admission_bytes_ > 0) {
+    admission_bytes_ = std::max(admission_bytes_, needs.budget / kAdmissionShare);
     needs.fixed_bytes += admission_bytes_;
   }
   needs.growing_bytes = chunk_bytes_;
