@@ -68,7 +68,8 @@ TEST(FmPool, GradientOfAVectorIsTheSumOfTheOthers) {
 TEST(ResizeVectors, CutsOrPadsEachVector) {
   Stream stream(&CpuDevice());
   constexpr int kDims[][2] = {{1, 4}, {4, 1}, {7, 20}, {33, 16}, {5, 5}};
-  for (const auto& [x_dim, y_dim] : kDims) {
+  for (const auto& dims : kDims) {
+    const int x_dim = dims[0], y_dim = dims[1];
     for (const bool adds : {false, true}) {
       constexpr int kCount = 3;
       TestMatrix x(2, kCount * x_dim, 1);
