@@ -238,7 +238,7 @@ def codecs(run, goals):
         auc = mean(line["auc"] for line in lines)
         speed = max(line["examples_per_second"] for line in lines)
         row_bytes = 8 + row_payload(16 + 1, settings)
-        print(f"{codec:18} {auc:8.5f} {-mean(losses):+9.5f} {error:8.5f} {row_bytes:9} "
+        print(f"{codec:18} {auc:8.5f} {0 - mean(losses):+9.5f} {error:8.5f} {row_bytes:9} "
               f"{speed:10,.0f}", flush=True)
         if codec == "fp32":
             continue
@@ -351,7 +351,7 @@ def plot_svg(curves):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, two minutes")
+    parser.add_argument("--quick", action="store_true", help="small sizes, five minutes")
     parts = {"stream": stream, "codecs": codecs, "speed": speed}
     parser.add_argument("--only", choices=parts, action="append",
                         help="one part; no rows.json is written")
