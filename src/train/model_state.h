@@ -42,9 +42,10 @@ struct ModelState {
   void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open);
 
   std::unique_ptr<Model> model;
-  std::vector<std::unique_ptr<MemoryTier>> tables;     // by key group
+  std::vector<std::unique_ptr<MemoryTier>> tables;  // by key group
+  // Null where nothing is counted. Merges of the disk tier ask them: they outlive `tiered`.
+  std::vector<std::unique_ptr<TableLife>> lives;
   std::vector<std::unique_ptr<TieredTable>> tiered;    // the same with their disk tier, or empty
-  std::vector<std::unique_ptr<TableLife>> lives;       // null where nothing is counted
   std::vector<std::unique_ptr<Admission>> admissions;  // of the plan stage; null: all keys get rows
   Buffer<float> params;
   Buffer<float> dense_state;  // [state_per_param][param_count]
