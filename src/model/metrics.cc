@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace terrace {
@@ -132,6 +133,22 @@ double BucketedAuc::Value() const {
 void BucketedAuc::Clear() {
   std::fill(positives_.begin(), positives_.end(), 0.0);
   std::fill(negatives_.begin(), negatives_.end(), 0.0);
+}
+
+void BucketedAuc::Save(std::string* to) const {
+  AppendValue(to, uint64_t{positives_.size()});
+  for (const std::vector<double>* side : {&positives_, &negatives_})
+    for (double weight : *side) AppendValue(to, weight);
+}
+
+void BucketedAuc::Load(std::string_view* saved) {
+  if (TakeValue<uint64_t>(saved) != positives_.size())
+    throw Error(ErrorCode::kCorruption, "another number of AUC buckets; restore an older snapshot");
+  std::vector<double> sides[2];
+  for (std::vector<double>& side : sides)
+    for (size_t i = 0; i < positives_.size(); ++i) side.push_back(TakeValue<double>(saved));
+  positives_.swap(sides[0]);
+  negatives_.swap(sides[1]);
 }
 
 GroupAuc ComputeGroupAuc(std::span<const float> scores, std::span<const float> labels,

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace terrace {
@@ -20,6 +22,10 @@ class BucketedAuc {
            std::span<const float> weights);
   double Value() const;
   void Clear();
+
+  void Save(std::string* to) const;
+  // Takes what Save wrote off the front. Throws Error(kCorruption); then nothing has changed.
+  void Load(std::string_view* saved);
 
  private:
   std::vector<double> positives_;

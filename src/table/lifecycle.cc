@@ -71,7 +71,7 @@ int32_t LifeRules::Level(const RowStats& stats) const {
 }
 
 bool DueRule::Due(const RowStats& stats) const {
-  if (rules == nullptr) return false;
+  if (rules == nullptr || stats.seen > now) return false;
   const LifeConfig& config = rules->config();
   const uint32_t unseen = now - stats.seen;
   if (Unseen(stats)) return true;

@@ -101,11 +101,11 @@ struct DueRule {
   uint32_t now = 0;
   std::vector<CapMark> caps;
 
-  // `stats` of a row that was trained before.
+  // `stats` of a row that was trained before. One that was trained after `now` is not.
   bool Due(const RowStats& stats) const;
   // Of these, the rows that were not seen for too long: older copies of such a row are due as well.
   bool Unseen(const RowStats& stats) const {
-    return rules != nullptr && rules->config().unseen > 0 &&
+    return rules != nullptr && rules->config().unseen > 0 && stats.seen <= now &&
            now - stats.seen > static_cast<uint64_t>(rules->config().unseen);
   }
   bool Due(const std::byte* at) const { return Due(RowStats::Read(at)); }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace terrace {
@@ -113,6 +114,58 @@ void RowCap::Enforce(uint32_t tick, std::vector<CapMark>* caps) {
     return cap.level < mark.level || (cap.level == mark.level && cap.seen <= mark.seen);
   });
   caps->push_back(mark);
+}
+
+void RowCap::Save(std::string* to) const {
+  AppendValue(to, stretch_ticks_);
+  AppendValue(to, base_);
+  AppendValue(to, uint64_t{stretches_.size()});
+  for (const auto& [number, stretch] : stretches_) {
+    AppendValue(to, number);
+    // Most levels have no rows.
+    const auto used = std::count_if(stretch.counts.begin(), stretch.counts.end(),
+                                    [](int64_t count) { return count != 0; });
+    AppendValue(to, static_cast<uint64_t>(used));
+    for (size_t place = 0; place < stretch.counts.size(); ++place) {
+      if (stretch.counts[place] == 0) continue;
+      AppendValue(to, static_cast<uint32_t>(place));
+      AppendValue(to, stretch.counts[place]);
+    }
+  }
+}
+
+void RowCap::Load(std::string_view* saved) {
+  const auto check = [](bool right) {
+    if (!right)
+      throw Error(ErrorCode::kCorruption,
+                  "the rows counted for life.max_rows make no sense; restore an older snapshot");
+  };
+  const auto ticks = TakeValue<uint32_t>(saved);
+  const auto base = TakeValue<int32_t>(saved);
+  const auto stretches = TakeValue<uint64_t>(saved);
+  check(ticks > 0 && stretches <= kMost);
+  std::map<uint32_t, Stretch> loaded;
+  int64_t rows = 0;
+  for (uint64_t i = 0; i < stretches; ++i) {
+    Stretch& stretch = loaded[TakeValue<uint32_t>(saved)];
+    check(loaded.size() == i + 1);
+    stretch.counts.resize(kLevels);
+    const auto used = TakeValue<uint64_t>(saved);
+    check(used <= kLevels);
+    for (uint64_t u = 0; u < used; ++u) {
+      const auto place = TakeValue<uint32_t>(saved);
+      check(place < kLevels);
+      stretch.counts[place] = TakeValue<int64_t>(saved);
+      check(stretch.counts[place] > 0 && stretch.counts[place] <= INT64_MAX / 2 - stretch.rows);
+      stretch.rows += stretch.counts[place];
+    }
+    check(stretch.rows <= INT64_MAX / 2 - rows);
+    rows += stretch.rows;
+  }
+  stretch_ticks_ = ticks;
+  base_ = base;
+  stretches_.swap(loaded);
+  rows_ = rows;
 }
 
 }  // namespace terrace

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "table/lifecycle.h"
@@ -32,9 +34,12 @@ class RowCap {
   // The uses of a batch, in any order. Adds to `caps` where rows have to go.
   void Step(uint32_t tick, std::span<const RowUse> uses, std::vector<CapMark>* caps);
 
-  int64_t rows() const {
-    return rows_;
-  }  // alive, about: some that were not seen too long are in it
+  // Alive, about: some that were not seen too long are in it.
+  int64_t rows() const { return rows_; }
+
+  void Save(std::string* to) const;
+  // Takes what Save wrote off the front. Throws Error(kCorruption); then nothing has changed.
+  void Load(std::string_view* saved);
 
  private:
   // Rows that were last seen within a stretch of ticks, by level. There are at most kMost of them:

@@ -1,5 +1,8 @@
 #include "table/table_life.h"
 
+#include "base/bytes.h"
+#include "base/error.h"
+
 namespace terrace {
 
 TableLife::TableLife(const LifeConfig& config) : rules_(config) {
@@ -17,7 +20,53 @@ void TableLife::End(std::span<const RowUse> uses) {
 
 DueRule TableLife::Shared() const {
   MutexLock lock(&mu_);
-  return shared_;
+  return held_ ? *held_ : shared_;
+}
+
+void TableLife::Hold() {
+  MutexLock lock(&mu_);
+  held_ = shared_;
+}
+
+void TableLife::Release() {
+  MutexLock lock(&mu_);
+  held_.reset();
+}
+
+std::string TableLife::Save() const {
+  std::string to;
+  AppendValue(&to, due_.now);
+  AppendValue(&to, uint64_t{due_.caps.size()});
+  for (const CapMark& cap : due_.caps) {
+    AppendValue(&to, cap.tick);
+    AppendValue(&to, cap.level);
+    AppendValue(&to, cap.seen);
+  }
+  AppendValue(&to, uint8_t{cap_ != nullptr});
+  if (cap_ != nullptr) cap_->Save(&to);
+  return to;
+}
+
+void TableLife::Load(std::string_view saved) {
+  DueRule due;
+  due.rules = due_.rules;
+  due.now = TakeValue<uint32_t>(&saved);
+  for (auto caps = TakeValue<uint64_t>(&saved); caps > 0; --caps) {
+    CapMark cap;
+    cap.tick = TakeValue<uint32_t>(&saved);
+    cap.level = TakeValue<int32_t>(&saved);
+    cap.seen = TakeValue<uint32_t>(&saved);
+    due.caps.push_back(cap);
+  }
+  if ((TakeValue<uint8_t>(&saved) != 0) != (cap_ != nullptr))
+    throw Error(ErrorCode::kUsage,
+                "life.max_rows was set in one run and not in the other: set it as it was");
+  if (cap_ != nullptr) cap_->Load(&saved);
+  if (!saved.empty())
+    throw Error(ErrorCode::kCorruption, "there are bytes behind a table's life");
+  due_ = due;
+  MutexLock lock(&mu_);
+  shared_ = due_;
 }
 
 }  // namespace terrace

@@ -8,7 +8,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/mutex.h"
 #include "table/lifecycle.h"
@@ -30,8 +33,17 @@ class TableLife {
   // A training batch has ended. `uses` of its rows, if the table is capped.
   void End(std::span<const RowUse> uses) EXCLUDES(mu_);
 
-  // As of the last batch that ended.
+  // As of the last batch that ended, or of when it was held.
   DueRule Shared() const EXCLUDES(mu_);
+  // While a snapshot of that batch is taken no row may go that it still has.
+  void Hold() EXCLUDES(mu_);
+  void Release() EXCLUDES(mu_);
+
+  // All that is known beside the rows' own statistics, between two batches; who stores it adds a
+  // checksum. Load throws Error(kCorruption) for anything that Save does not write, and
+  // Error(kUsage) where one is capped and the other not.
+  std::string Save() const;
+  void Load(std::string_view saved) EXCLUDES(mu_);
 
  private:
   const LifeRules rules_;
@@ -40,6 +52,7 @@ class TableLife {
 
   mutable Mutex mu_;
   DueRule shared_ GUARDED_BY(mu_);
+  std::optional<DueRule> held_ GUARDED_BY(mu_);
 };
 
 }  // namespace terrace

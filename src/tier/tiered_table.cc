@@ -158,6 +158,7 @@ bool TieredTable::MakeFree(int64_t rows, uint32_t done) {
     move.evict = (pins()[move.position] & 1) != 0;
     left_.push_back(move);
   }
+  if (leave_) leave_(std::span(left_).last(victims_.size()));
   memory_.Erase(victims_);
   evicted_ += Count(victims_.size());
   return lack() <= 0;

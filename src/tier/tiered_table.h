@@ -55,6 +55,7 @@ inline constexpr int64_t kMostChunkRows = 32 << 10;
 // Rows on their way to the disk.
 struct WriteBack {
   int table = 0;
+  uint32_t cuts = 0;  // of the stores, before their window ended (row_saver.h)
   Array<uint64_t> keys;
   Array<std::byte> rows;
 };
@@ -92,6 +93,11 @@ class TieredTable {
   // Before the first batch: this table may always hold `own_rows`, more as long as `room` lasts.
   // `guests` of its own rows are for evaluation.
   void Start(int64_t own_rows, int64_t guests, RowRoom* room);
+
+  // Asked whenever rows leave memory: which of them have to be written (RowMove::evict). Without it
+  // those that were trained since they came.
+  using Leave = std::function<void(std::span<RowMove> victims)>;
+  void set_leave(Leave leave) { leave_ = std::move(leave); }
 
   // --- plan ---
   // Finds the rows that are in memory and pins them up to batch `stamp`. `training`: they will
@@ -155,6 +161,7 @@ class TieredTable {
   const std::unique_ptr<DiskStore> disk_;
   const std::unique_ptr<EvictionPolicy> policy_;
   const std::function<RowTest()> due_;
+  Leave leave_;
   const size_t payload_bytes_;
   const size_t disk_row_bytes_;
 

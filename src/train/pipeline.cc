@@ -23,20 +23,21 @@ MemoryNeeds MemoryNeeds::Of(const RunConfig& config, const ModelState& state,
   return needs;
 }
 
-Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
-                   ModelState* state, const MemoryNeeds& needs, const std::atomic<bool>& stop)
+Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, PipelineOptions options,
+                   ModelState* state, const std::atomic<bool>& stop)
     : config_(config),
       spec_(spec),
-      open_(std::move(open)),
+      options_(std::move(options)),
       state_(*state),
       stop_(stop),
       has_test_(config.data.format == DataFormat::kSynthetic
                     ? config.data.synthetic.test_examples > 0
                     : !config.data.test.empty()),
-      dedup_threads_(dedup_threads),
-      needs_(needs),
+      dedup_threads_(options_.dedup_threads),
+      needs_(options_.needs),
+      saver_(options_.saver),
       // In each of three queues, and one in each thread's hands, the caller's included.
-      max_items_(3 * config.train.queue + dedup_threads + 3),
+      max_items_(3 * config.train.queue + dedup_threads_ + 3),
       read_queue_(config.train.queue),
       dedup_queue_(config.train.queue),
       plan_queue_(config.train.queue),
@@ -46,8 +47,10 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, 
       pulled_queue_(kNoLimit),
       write_queue_(kNoLimit),
       free_writes_(kNoLimit),
+      reader_(options_.start),
+      skipped_rows_(reader_.skipped_rows),
       sweepers_(state->tables.size()),
-      dedup_running_(dedup_threads) {
+      dedup_running_(dedup_threads_) {
   const auto start = [this](const std::string& name, auto loop, auto at_end) {
     return std::jthread([this, name, loop, at_end] {
       NameThisThread(name);
@@ -105,6 +108,7 @@ void Pipeline::CancelAll() {
   pulled_queue_.Cancel();
   write_queue_.Cancel();
   free_writes_.Cancel();
+  if (saver_ != nullptr) saver_->Cancel();
   MutexLock lock(&progress_mu_);
   cancelled_ = true;
   progressed_.NotifyAll();
@@ -153,137 +157,6 @@ void Pipeline::Recycle(std::unique_ptr<WorkItem> item) {
 
 void Pipeline::Continue(bool go_on) { (void)verdicts_.Push(go_on); }
 
-// --- read ---
-
-std::unique_ptr<WorkItem> Pipeline::NewItem() {
-  if (spare_item_ != nullptr) return std::move(spare_item_);
-  if (items_made_ < max_items_) {
-    ++items_made_;
-    auto item = std::make_unique<WorkItem>();
-    item->batch = MakeBatch(spec_.shape);
-    TakeKeys(&item->batch);
-    return item;
-  }
-  ScopedSeconds wait(&read_time_.wait_output);
-  std::optional<std::unique_ptr<WorkItem>> item = free_items_.Pop();
-  if (!item) return nullptr;
-  ClearBatch(&(*item)->batch);
-  TakeKeys(&(*item)->batch);
-  return std::move(*item);
-}
-
-void Pipeline::GiveKeys(Batch* batch) {
-  const size_t most = static_cast<size_t>(config_.train.queue + dedup_threads_ + 1);
-  MutexLock lock(&mu_);
-  for (KeyGroup& group : batch->groups) {
-    if (spare_keys_.size() < most * batch->groups.size())
-      spare_keys_.push_back(std::move(group.keys));
-    group.keys = {};
-  }
-}
-
-void Pipeline::TakeKeys(Batch* batch) {
-  MutexLock lock(&mu_);
-  for (KeyGroup& group : batch->groups) {
-    if (spare_keys_.empty() || group.keys.capacity() > 0) continue;
-    group.keys.swap(spare_keys_.back());
-    group.keys.clear();
-    spare_keys_.pop_back();
-  }
-}
-
-bool Pipeline::Emit(std::unique_ptr<WorkItem> item) {
-  item->number = items_read_++;
-  read_bytes_ += BatchBytes(item->batch);
-  for (const KeyGroup& group : item->batch.groups) keys_ += static_cast<int64_t>(group.keys.size());
-  ScopedSeconds wait(&read_time_.wait_output);
-  return read_queue_.Push(std::move(item));
-}
-
-void Pipeline::ReadLoop() {
-  const double start = NowSeconds();
-  for (int64_t epoch = 0; epoch < config_.train.epochs; ++epoch) {
-    if (!ReadEpoch(epoch)) break;
-  }
-  read_time_.busy = NowSeconds() - start - read_time_.wait_input - read_time_.wait_output;
-}
-
-bool Pipeline::ReadEpoch(int64_t epoch) {
-  OpenDataOptions options;
-  options.seed = static_cast<uint64_t>(config_.seed);
-  options.epoch = epoch;
-  std::unique_ptr<DataStream> stream = open_(options);
-  const auto epochs = static_cast<double>(config_.train.epochs);
-  bool limit = false;
-  while (!limit && !stop_.load(std::memory_order_relaxed)) {
-    std::unique_ptr<WorkItem> item = NewItem();
-    if (item == nullptr) return false;
-    if (!stream->Next(config_.train.batch, &item->batch)) {
-      ClearBatch(&item->batch);
-      spare_item_ = std::move(item);
-      break;
-    }
-    item->kind = WorkItem::Kind::kTrain;
-    item->step = ++steps_read_;
-    item->tick = TickOf(item->batch);
-    item->epoch = epoch;
-    const double share = stream->progress();
-    item->progress = share < 0 ? -1 : (static_cast<double>(epoch) + share) / epochs;
-    if (config_.train.max_batches > 0) {
-      limit = steps_read_ == config_.train.max_batches;
-      const double of_limit =
-          static_cast<double>(steps_read_) / static_cast<double>(config_.train.max_batches);
-      item->progress = std::max(item->progress, of_limit);
-    }
-    if (train_reader_bytes_ == 0) train_reader_bytes_ = stream->buffer_bytes();
-    if (!Emit(std::move(item))) return false;
-    const bool due = config_.eval.every > 0 && steps_read_ % config_.eval.every == 0;
-    if (due && has_test_ && !ReadEvaluation(epoch, false)) return false;
-  }
-  skipped_rows_ += stream->skipped_rows();
-  train_reader_bytes_ = std::max<int64_t>(train_reader_bytes_, stream->buffer_bytes());
-  if (steps_read_ == 0 && !stop_.load(std::memory_order_relaxed))
-    throw Error(ErrorCode::kData, "the training data has no examples; check data.train");
-  if (stop_.load(std::memory_order_relaxed)) return false;
-  const bool last = limit || epoch + 1 == config_.train.epochs;
-  if (has_test_ && (last || config_.eval.each_epoch) && !ReadEvaluation(epoch, last)) return false;
-  return !limit;
-}
-
-// Of the batch that was read last. Time that goes back stands still.
-uint32_t Pipeline::TickOf(const Batch& batch) {
-  if (config_.train.clock == ClockKind::kBatches)
-    return last_tick_ = static_cast<uint32_t>(std::min<int64_t>(steps_read_, UINT32_MAX));
-  for (int64_t time : batch.timestamps)
-    last_tick_ = std::max(last_tick_, static_cast<uint32_t>(std::clamp<int64_t>(
-                                          time / config_.train.tick_seconds, 1, UINT32_MAX)));
-  return last_tick_;
-}
-
-bool Pipeline::ReadEvaluation(int64_t epoch, bool last) {
-  OpenDataOptions options;
-  options.part = DataPart::kTest;
-  std::unique_ptr<DataStream> stream = open_(options);
-  for (;;) {
-    std::unique_ptr<WorkItem> item = NewItem();
-    if (item == nullptr) return false;
-    const bool more =
-        !stop_.load(std::memory_order_relaxed) && stream->Next(config_.train.batch, &item->batch);
-    item->kind = more ? WorkItem::Kind::kEval : WorkItem::Kind::kEvalEnd;
-    item->step = steps_read_;
-    item->tick = last_tick_;
-    item->epoch = epoch;
-    item->last_eval = last;
-    if (!Emit(std::move(item))) return false;
-    if (!more) break;
-  }
-  test_reader_bytes_ = std::max<int64_t>(test_reader_bytes_, stream->buffer_bytes());
-  if (stop_.load(std::memory_order_relaxed)) return false;
-  if (config_.eval.early_stopping == 0) return true;
-  ScopedSeconds wait(&read_time_.wait_output);
-  return verdicts_.Pop().value_or(false);
-}
-
 // --- dedup ---
 
 void Pipeline::DedupLoop(DedupWorker* worker) {
@@ -306,7 +179,7 @@ void Pipeline::DedupLoop(DedupWorker* worker) {
 
 void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
   item->plans.resize(planners->size());
-  if (item->kind == WorkItem::Kind::kEvalEnd) {
+  if (!item->has_batch()) {
     for (TablePlan& plan : item->plans) plan.row_keys.clear();
     GiveKeys(&item->batch);
     return;
@@ -390,8 +263,14 @@ int64_t Pipeline::AdmissionBytes() const {
   return bytes;
 }
 
+void Pipeline::SaveAdmissions(SnapshotPoint* point) const {
+  for (const auto& admission : state_.admissions)
+    point->admissions.push_back(admission == nullptr ? "" : admission->Save());
+}
+
 void Pipeline::PlanItem(WorkItem* item) {
-  if (item->kind == WorkItem::Kind::kEvalEnd) return;
+  if (item->kind == WorkItem::Kind::kSnapshot) SaveAdmissions(item->snapshot.get());
+  if (!item->has_batch()) return;
   AdmitKeys(item);
   for (size_t g = 0; g < item->plans.size(); ++g) {
     TablePlan& plan = item->plans[g];
@@ -432,6 +311,7 @@ void Pipeline::Sweep(size_t table, const WorkItem& item) {
     swept_.push_back(position);
     stamps[hand] = 0;
   }
+  if (saver_ != nullptr) saver_->Remove(table, swept_);
   memory.Remove(swept_);
 }
 

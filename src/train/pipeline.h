@@ -25,6 +25,7 @@
 #include "base/queue.h"
 #include "data/open_data.h"
 #include "tier/planner.h"
+#include "tier/row_saver.h"
 #include "train/model_state.h"
 #include "train/run_config.h"
 #include "train/step.h"
@@ -48,15 +49,22 @@ struct MemoryNeeds {
   int64_t rows = 0;         // not 0: so many rows of each table in memory, whatever the budget
 };
 
+struct PipelineOptions {
+  // Opens a stream of batches; called by the read thread, once for each epoch and evaluation.
+  std::function<std::unique_ptr<DataStream>(const OpenDataOptions&)> open;
+  int dedup_threads = 1;
+  MemoryNeeds needs;
+  ReaderState start;          // where reading begins
+  bool train = true;          // false: one evaluation, nothing else
+  RowSaver* saver = nullptr;  // who has to know of rows that leave memory; null: nobody
+};
+
 class Pipeline {
  public:
-  // Opens a stream of batches; called by the read thread, once for each epoch and evaluation.
-  using Open = std::function<std::unique_ptr<DataStream>(const OpenDataOptions&)>;
-
   // Starts the stages. Everything passed outlives the pipeline. `stop` is looked at between
   // batches: once set, no more training batches are read, those under way are still delivered.
-  Pipeline(const RunConfig& config, const FeatureSpec& spec, Open open, int dedup_threads,
-           ModelState* state, const MemoryNeeds& needs, const std::atomic<bool>& stop);
+  Pipeline(const RunConfig& config, const FeatureSpec& spec, PipelineOptions options,
+           ModelState* state, const std::atomic<bool>& stop);
   // Cancels what is under way and joins.
   ~Pipeline();
 
@@ -99,7 +107,11 @@ class Pipeline {
 
   void ReadLoop();
   bool ReadEpoch(int64_t epoch);
-  bool ReadEvaluation(int64_t epoch, bool last);
+  bool ReadEvaluation(bool last);
+  bool AtLimit() const;
+  bool LastEpoch() const;
+  bool SnapshotDue() const;
+  bool EmitSnapshot(ReaderState reader, bool last);
   bool Emit(std::unique_ptr<WorkItem> item);
   std::unique_ptr<WorkItem> NewItem();
   void GiveKeys(Batch* batch) EXCLUDES(mu_);
@@ -110,6 +122,7 @@ class Pipeline {
   void PlanLoop();
   void PlanItem(WorkItem* item);
   void AdmitKeys(WorkItem* item);
+  void SaveAdmissions(SnapshotPoint* point) const;
   int64_t AdmissionBytes() const;
   void CheckAdmission() const;
   // Gives positions of rows that are due back, some at a time.
@@ -136,12 +149,13 @@ class Pipeline {
 
   const RunConfig& config_;
   const FeatureSpec& spec_;
-  const Open open_;
+  const PipelineOptions options_;
   ModelState& state_;
   const std::atomic<bool>& stop_;
   const bool has_test_;
   const int dedup_threads_;
   const MemoryNeeds needs_;
+  RowSaver* const saver_;
   std::atomic<int64_t> max_items_;
   std::atomic<int64_t> items_made_{0};  // that exist
 
@@ -157,8 +171,8 @@ class Pipeline {
 
   // Of the read thread, then readable after the end.
   StageTime read_time_;
-  int64_t steps_read_ = 0;
-  uint32_t last_tick_ = 0;
+  ReaderState reader_;
+  double last_snapshot_ = 0;  // when it was read
   uint64_t items_read_ = 0;
   int64_t skipped_rows_ = 0;
   std::atomic<int64_t> train_reader_bytes_{0};  // at most

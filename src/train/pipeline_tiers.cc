@@ -189,6 +189,12 @@ void Pipeline::WindowLoop() {
       }
       more = item.has_value();
       if (!more) break;
+      if ((*item)->kind == WorkItem::Kind::kSnapshot) SaveAdmissions((*item)->snapshot.get());
+      if (planner_ == nullptr && !(*item)->has_batch()) {
+        // Nothing is known of the batches' size yet, nor needed.
+        if (!plan_queue_.Push(std::move(*item))) return;
+        continue;
+      }
       if (planner_ == nullptr) StartTiers(**item);
       AdmitKeys(item->get());
       if (admission_bytes_ > 0 && needs_.rows == 0) CheckAdmission();
@@ -198,6 +204,7 @@ void Pipeline::WindowLoop() {
     Window window;
     if (pull_moves_ > 0) planner_->set_moves(std::min<int64_t>(window_moves_, pull_moves_));
     if (!planner_->Next(&window)) return;
+    if (saver_ != nullptr) window.cuts = saver_->EndWindow();
     for (const auto& item : window.items) KeepQueueBytes(item->bytes());
     if (!window_queue_.Push(std::move(window))) return;
     UseSpareMemory();
@@ -229,6 +236,7 @@ void Pipeline::PullLoop() {
     size_t moves = 0;
     for (const RowMoves& of_table : window->moves) moves += of_table.size();
     if (!PullWindow(&*window)) return;
+    if (saver_ != nullptr) saver_->WindowPulled();
     if (const double seconds = NowSeconds() - begin; moves >= kPacedMoves && seconds > 0)
       pull_moves_ = std::max(
           kPacedMoves, static_cast<int64_t>(static_cast<double>(moves) * kPullSeconds / seconds));
@@ -256,8 +264,10 @@ bool Pipeline::PullWindow(Window* window) {
       if (!rows) return false;
       table.CopyVictims(chunk, rows->get());
       (*rows)->table = static_cast<int>(t);
+      (*rows)->cuts = window->cuts;
       if (!(*rows)->keys.empty()) {
         ++writes_started_;
+        if (saver_ != nullptr) saver_->WriteStarted(window->cuts);
         if (!write_queue_.Push(std::move(*rows))) return false;
       } else if (!free_writes_.Push(std::move(*rows))) {
         return false;
@@ -301,7 +311,7 @@ void Pipeline::LinkLoop() {
       item = pulled_queue_.Pop();
     }
     if (!item) return;
-    if ((*item)->kind != WorkItem::Kind::kEvalEnd) {
+    if ((*item)->has_batch()) {
       ScopedSeconds busy(&link_time_.busy);
       const bool training = (*item)->kind == WorkItem::Kind::kTrain;
       if (training) TakeLinks(item->get());
@@ -328,12 +338,23 @@ void Pipeline::PushLoop() {
       rows = write_queue_.Pop();
     }
     if (!rows) return;
+    const auto table = static_cast<size_t>((*rows)->table);
+    if (saver_ != nullptr) {
+      ScopedSeconds wait(&push_time_.wait_output);
+      if (!saver_->WaitForWrite((*rows)->cuts)) return;
+    }
     {
       ScopedSeconds busy(&push_time_.busy);
-      state_.tiered[static_cast<size_t>((*rows)->table)]->Write(**rows);
+      if (saver_ != nullptr) {
+        MutexLock lock(saver_->order(table));
+        state_.tiered[table]->Write(**rows);
+      } else {
+        state_.tiered[table]->Write(**rows);
+      }
       push_bytes_ += static_cast<int64_t>((*rows)->rows.size() + 8 * (*rows)->keys.size());
       if (config_.tiers.disk.budget > 0) CheckDisk();
     }
+    if (saver_ != nullptr) saver_->WriteEnded((*rows)->cuts);
     {
       MutexLock lock(&progress_mu_);
       ++writes_ended_;

@@ -34,7 +34,7 @@ WindowPlanner::WindowPlanner(std::vector<TieredTable*> tables, const WindowLimit
 
 void WindowPlanner::Touch(Known* known) {
   WorkItem& item = *known->item;
-  if (item.kind == WorkItem::Kind::kEvalEnd) {
+  if (!item.has_batch()) {
     known->touched = true;
     return;
   }
@@ -88,7 +88,7 @@ size_t WindowPlanner::Candidates() const {
 }
 
 bool WindowPlanner::Reserve(const WorkItem& item) {
-  if (item.kind == WorkItem::Kind::kEvalEnd) return true;
+  if (!item.has_batch()) return true;
   const uint32_t done = progress_.done();
   bool enough = true;
   for (size_t t = 0; t < tables_.size() && enough; ++t)
@@ -119,7 +119,7 @@ bool WindowPlanner::ReserveFirst() {
 }
 
 void WindowPlanner::Place(WorkItem* item, Window* window) {
-  if (item->kind == WorkItem::Kind::kEvalEnd) return;
+  if (!item->has_batch()) return;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (item->kind == WorkItem::Kind::kTrain)
       tables_[t]->Place(StampOf(*item), &item->plans[t], &window->moves[t]);

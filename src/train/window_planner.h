@@ -25,6 +25,7 @@ namespace terrace {
 struct Window {
   std::vector<std::unique_ptr<WorkItem>> items;
   std::vector<RowMoves> moves;  // by table
+  uint32_t cuts = 0;            // of the stores, before it ended (row_saver.h)
 };
 
 struct WindowLimits {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "data/batch.h"
@@ -9,12 +11,33 @@
 
 namespace terrace {
 
+// Where reading stands between two batches.
+struct ReaderState {
+  int64_t steps = 0;         // training batches so far
+  uint32_t tick = 0;         // of the last one
+  int64_t epoch = 0;         // from 0
+  bool eval_due = false;     // an evaluation belongs here and was not completed
+  bool epoch_ended = false;  // the next batch is of the next epoch
+  std::string position;      // of the epoch's stream; empty: its start
+  int64_t skipped_rows = 0;  // of the epochs before
+};
+
+// A place in the stream at which a snapshot is taken. Filled in by the stages that it passes.
+struct SnapshotPoint {
+  bool last = false;  // nothing comes after it
+  ReaderState reader;
+  std::vector<std::string> admissions;  // by table; empty where all keys get rows
+};
+
 struct WorkItem {
   enum class Kind {
     kTrain,
     kEval,
-    kEvalEnd,  // no batch: the evaluation is complete
+    kEvalEnd,   // no batch: the evaluation is complete
+    kSnapshot,  // no batch: the state after the one before it is to be saved
   };
+  bool has_batch() const { return kind == Kind::kTrain || kind == Kind::kEval; }
+
   Kind kind = Kind::kTrain;
   bool last_eval = false;  // of the run
   int64_t step = 0;        // training batches up to here, this one included
@@ -24,6 +47,7 @@ struct WorkItem {
   uint64_t number = 0;   // of all items, in stream order
   Batch batch;
   std::vector<TablePlan> plans;
+  std::unique_ptr<SnapshotPoint> snapshot;  // of its kind alone
 
   int64_t bytes() const {
     int64_t sum = BatchBytes(batch);
