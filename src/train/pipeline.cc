@@ -146,6 +146,7 @@ void Pipeline::Recycle(std::unique_ptr<WorkItem> item) {
     done_ = WindowPlanner::StampOf(*item);
     progressed_.NotifyAll();
   }
+  if (item->kind == WorkItem::Kind::kSnapshot) return;
   if (!state_.tiered.empty()) GiveLinks(item.get());
   if (items_made_ > max_items_) {
     --items_made_;

@@ -84,8 +84,8 @@ bool Pipeline::SnapshotDue() const {
 }
 
 bool Pipeline::EmitSnapshot(ReaderState reader, bool last) {
-  std::unique_ptr<WorkItem> item = NewItem();
-  if (item == nullptr) return false;
+  auto item = std::make_unique<WorkItem>();  // not one of those that go round
+  item->batch = MakeBatch(spec_.shape);
   item->kind = WorkItem::Kind::kSnapshot;
   item->step = reader.steps;
   item->tick = reader.tick;
@@ -133,7 +133,7 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
     reader_.eval_due =
         has_test_ && config_.eval.every > 0 && reader_.steps % config_.eval.every == 0;
     const bool save = SnapshotDue();
-    if (save || stop_.load(std::memory_order_relaxed)) reader_.position = stream->position();
+    if (save || reader_.eval_due) reader_.position = stream->position();
     if (reader_.eval_due && !ReadEvaluation(false)) return false;
     if (save) due = reader_;
   }
