@@ -25,7 +25,7 @@ struct SnapshotTable {
 
 struct SnapshotDense {
   std::string name;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // none: one number
 };
 
 struct SnapshotFile {
@@ -53,15 +53,19 @@ struct SnapshotInfo {
   const SnapshotTable* FindTable(std::string_view name) const;
   const SnapshotFile* FindFile(std::string_view name) const;
 
-  // Throws Error(kUsage) if a name or a number is not one that Parse takes.
+  // Control characters in text become '?'. Throws Error(kUsage) if EscapeName does.
   std::string ToText() const;
   // `path` is for messages. Throws Error(kCorruption) with the line and what was expected there;
   // Error(kUsage) if it was written by a newer version, or if it is another kind of manifest.
   static SnapshotInfo Parse(std::string_view text, const std::string& path);
 };
 
-// Of a table or a file: 1 to 128 of letters, digits and "_-.", not starting with '.'.
-bool IsSnapshotName(std::string_view name);
+// The name of a table or of a dense block as part of a file's name: what is not a letter, a digit
+// or one of "_-." becomes %XX. Throws Error(kUsage) if it is empty or longer than a file's name can
+// be.
+std::string EscapeName(std::string_view name);
+// Whether a file of a snapshot may have this name: as EscapeName gives it, and no other's.
+bool IsSnapshotFile(std::string_view name);
 // The time now as SnapshotInfo::created has it.
 std::string UtcNow();
 std::string HashText(const Hash128& hash);  // 32 hexadecimal digits
