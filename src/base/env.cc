@@ -41,4 +41,15 @@ std::string ReadWholeFile(Env& env, const std::string& path) {
   return contents;
 }
 
+void RemoveTree(Env& env, const std::string& path) {
+  for (const std::string& name : env.List(path)) {
+    const std::string inner = path + "/" + name;
+    if (env.IsDirectory(inner))
+      RemoveTree(env, inner);
+    else
+      env.Remove(inner);
+  }
+  env.RemoveDirectory(path);
+}
+
 }  // namespace terrace

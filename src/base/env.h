@@ -31,10 +31,22 @@ class WritableFile {
   virtual void Close() = 0;
 };
 
-// Held by one process; free again when the object or the process ends.
+// Free again when the object or the process ends.
 class FileLock {
  public:
   virtual ~FileLock() = default;
+};
+
+enum class LockMode {
+  kShared,  // by any number, while nobody has it alone
+  kAlone,
+};
+
+// What a path leads to. Two paths are the same file if device and inode are equal.
+struct FileStatus {
+  uint64_t device = 0, inode = 0;
+  int64_t links = 0;  // names of the file
+  int64_t bytes = 0;
 };
 
 enum class PageMode {
@@ -53,6 +65,7 @@ class Env {
   virtual void Remove(const std::string& path) = 0;
   virtual bool Exists(const std::string& path) = 0;
   virtual int64_t FileSize(const std::string& path) = 0;  // -1 where unknown (a pipe)
+  virtual FileStatus Status(const std::string& path) = 0;
   // Paths that match a shell pattern, sorted; a path without wildcards is returned as it is.
   virtual std::vector<std::string> Glob(const std::string& pattern) = 0;
 
@@ -62,6 +75,10 @@ class Env {
   virtual std::unique_ptr<BatchReader> NewBatchReader(const BatchReaderOptions& options) = 0;
   // With its parents; one that exists is fine.
   virtual void MakeDirectory(const std::string& path) = 0;
+  // An empty one.
+  virtual void RemoveDirectory(const std::string& path) = 0;
+  // A link to a directory is none.
+  virtual bool IsDirectory(const std::string& path) = 0;
   // Names in the directory, sorted, without "." and "..".
   virtual std::vector<std::string> List(const std::string& path) = 0;
   // Makes created, renamed and removed names in the directory durable.
@@ -70,6 +87,11 @@ class Env {
   virtual void Link(const std::string& from, const std::string& to) = 0;
   // Throws Error(kIo) when another process, or another object of this one, holds it.
   virtual std::unique_ptr<FileLock> Lock(const std::string& path) = 0;
+  // Locks the directory itself: nothing is written, and the lock follows it to a new name. Null if
+  // others hold it in a way that excludes `mode`. Where there are no locks (some network file
+  // systems) the object holds nothing.
+  [[nodiscard]] virtual std::unique_ptr<FileLock> TryLockDirectory(const std::string& path,
+                                                                   LockMode mode) = 0;
 };
 
 // The operating system's files.
@@ -97,5 +119,7 @@ class AtomicFile {
 // Writes `contents` so that `path` holds either its old or its new contents, never a part.
 void WriteFileAtomically(Env& env, const std::string& path, std::string_view contents);
 std::string ReadWholeFile(Env& env, const std::string& path);
+// The directory and all in it; links are not followed.
+void RemoveTree(Env& env, const std::string& path);
 
 }  // namespace terrace

@@ -301,6 +301,11 @@ int64_t FaultEnv::FileSize(const std::string& path) {
   return base_.FileSize(path);
 }
 
+FileStatus FaultEnv::Status(const std::string& path) {
+  StepAlone(kInspect, path, "find");
+  return base_.Status(path);
+}
+
 std::vector<std::string> FaultEnv::Glob(const std::string& pattern) {
   MutexLock lock(&mu_);
   ThrowIfCrashed(pattern);
@@ -334,6 +339,20 @@ void FaultEnv::MakeDirectory(const std::string& path) {
   for (; !made.empty(); made.pop_back()) journal_.Changed(std::move(made.back()));
 }
 
+void FaultEnv::RemoveDirectory(const std::string& path) {
+  MutexLock lock(&mu_);
+  Step(kRemove, path, "remove the directory");
+  FaultJournal::Names names = journal_.Remember({path});
+  base_.RemoveDirectory(path);
+  journal_.Changed(std::move(names));
+}
+
+bool FaultEnv::IsDirectory(const std::string& path) {
+  MutexLock lock(&mu_);
+  ThrowIfCrashed(path);
+  return base_.IsDirectory(path);
+}
+
 std::vector<std::string> FaultEnv::List(const std::string& path) {
   StepAlone(kInspect, path, "list the directory");
   return base_.List(path);
@@ -357,7 +376,18 @@ void FaultEnv::Link(const std::string& from, const std::string& to) {
 std::unique_ptr<FileLock> FaultEnv::Lock(const std::string& path) {
   MutexLock lock(&mu_);
   Step(kLock, path, "lock");
-  auto held = std::make_shared<std::unique_ptr<FileLock>>(base_.Lock(path));
+  return Keep(base_.Lock(path));
+}
+
+std::unique_ptr<FileLock> FaultEnv::TryLockDirectory(const std::string& path, LockMode mode) {
+  MutexLock lock(&mu_);
+  Step(kLock, path, "open the directory");
+  std::unique_ptr<FileLock> held = base_.TryLockDirectory(path, mode);
+  return held == nullptr ? nullptr : Keep(std::move(held));
+}
+
+std::unique_ptr<FileLock> FaultEnv::Keep(std::unique_ptr<FileLock> lock) {
+  auto held = std::make_shared<std::unique_ptr<FileLock>>(std::move(lock));
   locks_.push_back(held);
   return std::make_unique<Held>(std::move(held));
 }

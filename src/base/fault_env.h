@@ -37,11 +37,11 @@ class FaultEnv : public Env {
     kOpen = 1 << 5,
     kCreate = 1 << 6,
     kRename = 1 << 7,
-    kRemove = 1 << 8,
+    kRemove = 1 << 8,  // of files and directories
     kLink = 1 << 9,
     kMakeDirectory = 1 << 10,
     kSyncDirectory = 1 << 11,
-    kInspect = 1 << 12,  // List and FileSize
+    kInspect = 1 << 12,  // List, FileSize and Status
     kLock = 1 << 13,
     kAll = (1 << 14) - 1,
   };
@@ -78,14 +78,18 @@ class FaultEnv : public Env {
   void Remove(const std::string& path) override;
   bool Exists(const std::string& path) override;
   int64_t FileSize(const std::string& path) override;
+  FileStatus Status(const std::string& path) override;
   std::vector<std::string> Glob(const std::string& pattern) override;
   std::unique_ptr<PageFile> OpenPages(const std::string& path, PageMode mode, bool direct) override;
   std::unique_ptr<BatchReader> NewBatchReader(const BatchReaderOptions& options) override;
   void MakeDirectory(const std::string& path) override;
+  void RemoveDirectory(const std::string& path) override;
+  bool IsDirectory(const std::string& path) override;
   std::vector<std::string> List(const std::string& path) override;
   void SyncDirectory(const std::string& path) override;
   void Link(const std::string& from, const std::string& to) override;
   std::unique_ptr<FileLock> Lock(const std::string& path) override;
+  std::unique_ptr<FileLock> TryLockDirectory(const std::string& path, LockMode mode) override;
 
  private:
   class Reader;
@@ -101,6 +105,7 @@ class FaultEnv : public Env {
   bool Due(Kind kind, const std::string& path) REQUIRES(mu_);
   void Step(Kind kind, const std::string& path, std::string_view call) REQUIRES(mu_);
   void StepAlone(Kind kind, const std::string& path, std::string_view call) EXCLUDES(mu_);
+  std::unique_ptr<FileLock> Keep(std::unique_ptr<FileLock> lock) REQUIRES(mu_);
   // How many bytes of a write reach the file, in whole `unit`s if not all; *error is 0 if all do.
   size_t BytesToWrite(const std::string& path, size_t size, size_t unit, int* error) REQUIRES(mu_);
   // Tells the journal that `path` is about to be created or emptied, and does it by `create`.

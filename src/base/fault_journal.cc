@@ -47,16 +47,25 @@ bool IsDirectory(int fd) {
   return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+std::string ParentOf(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+bool IsRemoved(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 && info.st_nlink == 0;
+}
+
+void MakeAgain(const std::string& directory) {
+  if (std::filesystem::exists(ParentOf(directory))) std::filesystem::create_directory(directory);
+}
+
 // Whether the path names the file that is open.
 bool IsAt(const std::string& path, int fd) {
   struct stat named, opened;
   return stat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 &&
          named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
-}
-
-std::string ParentOf(const std::string& path) {
-  const std::string parent = std::filesystem::path(path).parent_path();
-  return parent.empty() ? "." : parent;
 }
 
 std::string Normal(const std::string& path) {
@@ -244,9 +253,14 @@ void FaultJournal::LoseNames(Dice& dice) {
   for (const auto& [path, file] : result) {
     if (file == nullptr || IsAt(path, file->get())) continue;
     if (IsDirectory(file->get())) {
-      directories[IdOf(file->get())] = path;
+      // A path sorts before what is in it, so one that was removed is there again for its files.
+      if (IsRemoved(file->get()))
+        MakeAgain(path);
+      else
+        directories[IdOf(file->get())] = path;
       continue;
     }
+    if (!std::filesystem::exists(ParentOf(path))) continue;  // was never durable
     const std::string copy = path + ".before_crash";  // the name may be another file's by now
     CopyFileAndSync(fmt::format("/proc/self/fd/{}", file->get()), copy);
     std::filesystem::rename(copy, path);

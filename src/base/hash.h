@@ -21,6 +21,21 @@ struct Hash128 {
 // XXH3_128bits with seed.
 Hash128 HashBytes128(const void* data, size_t size, uint64_t seed);
 
+// The same of bytes that come in pieces.
+class Hasher128 {
+ public:
+  explicit Hasher128(uint64_t seed);
+  ~Hasher128();
+  Hasher128(const Hasher128&) = delete;
+  Hasher128& operator=(const Hasher128&) = delete;
+
+  void Add(std::string_view piece);
+  Hash128 Result() const;
+
+ private:
+  void* state_;
+};
+
 // A bijection of 64-bit integers whose output bits all depend on all input bits (the finaliser of
 // splitmix64). Distinct inputs never collide.
 constexpr uint64_t Mix64(uint64_t x) {

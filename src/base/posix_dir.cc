@@ -100,4 +100,14 @@ std::unique_ptr<FileLock> LockPosixFile(const std::string& path) {
   return std::make_unique<PosixLock>(std::move(fd));
 }
 
+std::unique_ptr<FileLock> TryLockPosixDirectory(const std::string& path, LockMode mode) {
+  Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) FailIo(path, "open the directory", errno);
+  while (flock(fd.get(), (mode == LockMode::kShared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return nullptr;
+    if (errno != EINTR) break;
+  }
+  return std::make_unique<PosixLock>(std::move(fd));
+}
+
 }  // namespace terrace

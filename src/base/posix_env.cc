@@ -96,6 +96,13 @@ class PosixEnvironment : public Env {
     return S_ISREG(info.st_mode) ? static_cast<int64_t>(info.st_size) : -1;
   }
 
+  FileStatus Status(const std::string& path) override {
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) FailIo(path, "find", errno);
+    return {info.st_dev, info.st_ino, static_cast<int64_t>(info.st_nlink),
+            static_cast<int64_t>(info.st_size)};
+  }
+
   std::vector<std::string> Glob(const std::string& pattern) override {
     if (pattern.find_first_of("*?[") == std::string::npos || Exists(pattern)) return {pattern};
     glob_t found;
@@ -116,12 +123,22 @@ class PosixEnvironment : public Env {
     return NewPosixReader(options);
   }
   void MakeDirectory(const std::string& path) override { MakePosixDirectory(path); }
+  void RemoveDirectory(const std::string& path) override {
+    if (rmdir(path.c_str()) != 0) FailIo(path, "remove the directory", errno);
+  }
+  bool IsDirectory(const std::string& path) override {
+    struct stat info;
+    return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  }
   std::vector<std::string> List(const std::string& path) override {
     return ListPosixDirectory(path);
   }
   void SyncDirectory(const std::string& path) override { SyncPosixDirectory(path); }
   void Link(const std::string& from, const std::string& to) override { LinkOrCopy(from, to); }
   std::unique_ptr<FileLock> Lock(const std::string& path) override { return LockPosixFile(path); }
+  std::unique_ptr<FileLock> TryLockDirectory(const std::string& path, LockMode mode) override {
+    return TryLockPosixDirectory(path, mode);
+  }
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ void LinkOrCopy(const std::string& from, const std::string& to);
 // Makes a new file with the same bytes, durable; nothing is left of one that could not be finished.
 void CopyFileAndSync(const std::string& from, const std::string& to);
 std::unique_ptr<FileLock> LockPosixFile(const std::string& path);
+std::unique_ptr<FileLock> TryLockPosixDirectory(const std::string& path, LockMode mode);
 std::unique_ptr<PageFile> OpenPosixPages(const std::string& path, PageMode mode, bool direct);
 // Null and the reason in `error` (an errno) where the system does not permit io_uring.
 std::unique_ptr<BatchReader> TryUringReader(const BatchReaderOptions& options, int* error);

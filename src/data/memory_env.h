@@ -44,6 +44,7 @@ class MemoryEnv : public Env {
   int64_t FileSize(const std::string& path) override {
     return path == "-" ? -1 : static_cast<int64_t>(Find(path).size());
   }
+  FileStatus Status(const std::string& path) override { return {0, 0, 1, FileSize(path)}; }
   std::vector<std::string> Glob(const std::string& pattern) override {
     if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};
     std::vector<std::string> paths;
@@ -55,6 +56,8 @@ class MemoryEnv : public Env {
   // There are no directories: a path is just a name. Nor are there locks.
   void MakeDirectory(const std::string&) override {}
   void SyncDirectory(const std::string&) override {}
+  void RemoveDirectory(const std::string&) override {}
+  bool IsDirectory(const std::string&) override { return false; }
   std::vector<std::string> List(const std::string& path) override {
     std::vector<std::string> names;
     for (const std::string& found : Glob(path + "/*"))
@@ -63,6 +66,9 @@ class MemoryEnv : public Env {
   }
   void Link(const std::string& from, const std::string& to) override { files[to] = Find(from); }
   std::unique_ptr<FileLock> Lock(const std::string&) override {
+    return std::make_unique<FileLock>();
+  }
+  std::unique_ptr<FileLock> TryLockDirectory(const std::string&, LockMode) override {
     return std::make_unique<FileLock>();
   }
 
