@@ -117,6 +117,10 @@ class ConfigFile {
 // The config as commented TOML that ConfigFile::Parse reads back to the same values.
 std::string PrintConfig(const std::function<void(ConfigVisitor&)>& visit);
 
+// Every key with its full name and its value as TOML; of a list each element, by its name.
+using ConfigValues = std::map<std::string, std::string>;
+ConfigValues ListConfig(const std::function<void(ConfigVisitor&)>& visit);
+
 // Of `names` the one nearest to `word` by edit distance, or "" if none is near.
 std::string NearestName(std::string_view word, const std::vector<std::string>& names);
 

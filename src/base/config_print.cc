@@ -41,6 +41,7 @@ class PrintVisitor : public ConfigVisitor {
 
   // The table's own values first, as TOML demands, then its sub-tables.
   std::string Text() const { return lines_ + tables_; }
+  ConfigValues TakeValues() { return std::move(values_); }
 
   void Bool(const char* name, bool* value, const char* doc) override {
     Line(name, *value ? "true" : "false", doc);
@@ -79,6 +80,7 @@ class PrintVisitor : public ConfigVisitor {
                 const std::function<void(ConfigVisitor&)>& fields) override {
     PrintVisitor nested(path_ + name + ".", false);
     fields(nested);
+    values_.merge(nested.values_);
     tables_ += fmt::format("\n# {}\n[{}{}]\n{}", doc, path_, name, nested.Text());
   }
 
@@ -94,6 +96,7 @@ class PrintVisitor : public ConfigVisitor {
               : Quote(key);
       PrintVisitor nested(path_ + name + "." + quoted + ".", false);
       fields(key, nested);
+      values_.merge(nested.values_);
       tables_ += fmt::format("\n# {}\n[{}{}.{}]\n{}", doc, path_, name, quoted, nested.Text());
     }
   }
@@ -104,13 +107,17 @@ class PrintVisitor : public ConfigVisitor {
     for (size_t i = 0; i < present; ++i) {
       PrintVisitor nested("", true);
       element(i, nullptr, &nested);
+      values_[path_ + name + "." + nested.element_] = nested.lines_;
       out += fmt::format("\n  {{{}}},", nested.lines_);
     }
     Line(name, out + (present > 0 ? "\n]" : "]"), doc);
+    values_.erase(path_ + name);  // its elements are there
   }
 
  private:
   void Line(const char* name, const std::string& value, const char* doc) {
+    values_[path_ + name] = value;
+    if (element_.empty()) element_ = value;
     if (inline_)
       lines_ += fmt::format("{}{} = {}", lines_.empty() ? "" : ", ", name, value);
     else if (value.size() > 40)
@@ -123,6 +130,8 @@ class PrintVisitor : public ConfigVisitor {
   const bool inline_;
   std::string lines_;
   std::string tables_;
+  std::string element_;  // the first value: a list element's name
+  ConfigValues values_;
 };
 
 }  // namespace
@@ -131,6 +140,12 @@ std::string PrintConfig(const std::function<void(ConfigVisitor&)>& visit) {
   PrintVisitor visitor("", false);
   visit(visitor);
   return visitor.Text();
+}
+
+ConfigValues ListConfig(const std::function<void(ConfigVisitor&)>& visit) {
+  PrintVisitor visitor("", false);
+  visit(visitor);
+  return visitor.TakeValues();
 }
 
 }  // namespace terrace

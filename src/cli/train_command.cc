@@ -20,6 +20,7 @@ struct TrainArgs {
   std::string summary;
   std::string predictions;
   bool print_config = false;
+  bool resume = false;
   bool quiet = false;
 };
 
@@ -31,6 +32,8 @@ Examples:
   terrace train examples/criteo/deepfm.toml \
       --set data.train='day_*.tsv.gz' --set data.test=test.tsv.gz
   terrace train my.toml --set train.batch=8192 --set tables.main.dim=32 --summary run.json
+  terrace train my.toml --set snapshot.dir=snapshots --set snapshot.every=1000
+  terrace train my.toml --set snapshot.dir=snapshots --resume   # after a crash, or to train longer
   terrace train my.toml --print-config          # every key, its value and what it means
 
 The same config and seed give the same model bit for bit, whatever train.threads is: compare two
@@ -50,6 +53,11 @@ void RunTrain(const TrainArgs& args) {
   RunOptions options;
   options.predictions_path = args.predictions;
   options.show_progress = !args.quiet;
+  options.resume = args.resume;
+  if (args.resume && config.snapshot.dir.empty())
+    throw Error(ErrorCode::kUsage,
+                "--resume goes on from a snapshot, but snapshot.dir is not set: name the directory "
+                "of the run's snapshots, e.g. --set snapshot.dir=snapshots");
   const RunReport report = TrainModel(PosixEnv(), config, options, StopOnSignals());
   if (!args.summary.empty())
     WriteFileAtomically(PosixEnv(), args.summary, SummaryJson(config, report));
@@ -57,7 +65,8 @@ void RunTrain(const TrainArgs& args) {
   if (report.interrupted)
     throw Error(
         ErrorCode::kInterrupted,
-        fmt::format("interrupted after batch {}; the test data was not evaluated", report.batches));
+        fmt::format("interrupted after batch {}; the test data was not evaluated{}", report.batches,
+                    config.snapshot.dir.empty() ? "" : "; go on with --resume"));
 }
 
 }  // namespace
@@ -73,6 +82,8 @@ void AddTrainCommand(CLI::App& app) {
   command->add_option("--summary", args->summary, "write results and timings as JSON");
   command->add_option("--predictions", args->predictions,
                       "write the test examples' scores, one a line");
+  command->add_flag("--resume", args->resume,
+                    "go on from the last snapshot in snapshot.dir, if there is one");
   command->add_flag("--print-config", args->print_config,
                     "print the whole config with defaults and comments, and stop");
   command->add_flag("--quiet", args->quiet, "no progress");

@@ -351,6 +351,11 @@ void RowSaver::WriteCopies(size_t table, Copies State::*which) {
   changed_.NotifyAll();
 }
 
+bool RowSaver::cutting() const {
+  MutexLock lock(&mu_);
+  return mode_ == Mode::kCut;
+}
+
 void RowSaver::EndCut() {
   MutexLock lock(&mu_);
   TERRACE_CHECK(mode_ == Mode::kCut);

@@ -83,6 +83,7 @@ class RowSaver {
   // Writes all rows that are asked for. In a cut waits for what left before it, too: then the
   // stores hold the state of its beginning until EndCut. False: cancelled.
   bool FlushAll() EXCLUDES(mu_);
+  bool cutting() const EXCLUDES(mu_);
   void EndCut() EXCLUDES(mu_);
   void AbandonCut() EXCLUDES(mu_);
   int64_t written_rows() const EXCLUDES(mu_);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cstring>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int64_t kLeastStoreMemory = 5 << 20;
 constexpr int64_t kPartitionMemory = 128 << 10;  // of the disk tier's
+constexpr int64_t kSaveMemory = 64 << 20;        // of a store behind a table in memory
 
 // A table's rows are in a directory of its name.
 void CheckDirectoryName(const std::string& name) {
@@ -28,6 +30,21 @@ void CheckDirectoryName(const std::string& name) {
               fmt::format("[tables.\"{}\"]: with a disk tier a table's name is a directory's; use "
                           "letters, digits, _ and -",
                           name));
+}
+
+int64_t Count(size_t n) { return static_cast<int64_t>(n); }
+
+// Of each table's store.
+int64_t TierMemory(const TiersConfig& config, size_t tables) {
+  const int64_t memory = DiskTierMemory(config);
+  if (memory / Count(tables) < kLeastStoreMemory)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the disk tier has {} of memory for {} table{}, and each needs {} or "
+                            "more: raise tiers.disk.memory, or tiers.memory.budget, of which it is "
+                            "a fifth by default",
+                            ShortBytes(static_cast<double>(memory)), tables, tables == 1 ? "" : "s",
+                            ShortBytes(static_cast<double>(kLeastStoreMemory))));
+  return memory / Count(tables);
 }
 
 // Rows that are due as far as training is.
@@ -81,41 +98,96 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
   model->InitParams(RandomBits(seed, HashBytes("dense", 0)), params.data());
 }
 
-void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open) {
-  const auto count = static_cast<int64_t>(tables.size());
-  const int64_t memory = DiskTierMemory(config);
-  if (memory / count < kLeastStoreMemory)
-    throw Error(ErrorCode::kUsage,
-                fmt::format("the disk tier has {} of memory for {} table{}, and each needs {} or "
-                            "more: raise tiers.disk.memory, or tiers.memory.budget, of which it is "
-                            "a fifth by default",
-                            ShortBytes(static_cast<double>(memory)), count, count == 1 ? "" : "s",
-                            ShortBytes(static_cast<double>(kLeastStoreMemory))));
-  for (const auto& table : tables) {
-    CheckDirectoryName(table->schema().name);
-    DiskOptions options;
-    options.env = env;
-    options.durability = Durability::kScratch;
-    options.readers = 1;
+void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open,
+                              const StorePath& from) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const TableSchema& schema = tables[t]->schema();
+    CheckDirectoryName(schema.name);
+    DiskOptions options = StoreOptions(t, env, TierMemory(config, tables.size()));
     options.batch_keys = kMostChunkRows;
-    options.row_bytes = TieredTable::DiskRowBytes(table->schema());
-    options.memory_bytes = static_cast<size_t>(memory / count);
-    options.partitions = static_cast<int>(config.disk.partitions);
-    if (options.partitions == 0) {
-      // As many as its write buffers allow: small partitions are merged in small steps.
-      const auto fit = static_cast<uint64_t>(memory / count / kPartitionMemory);
-      options.partitions = static_cast<int>(std::clamp<uint64_t>(std::bit_floor(fit), 1, 64));
-    }
-    const TableLife* const life = lives[tiered.size()].get();
-    std::function<RowTest()> unseen;
-    if (life != nullptr && life->expires()) {
-      options.due = DueTest(*life, table->schema().layout);
-      unseen = UnseenTest(*life, table->schema().layout);
-    }
+    if (from) options.start_from = from(schema.name);
+    if (options.start_from.empty() && config.disk.partitions > 0)
+      options.partitions = static_cast<int>(config.disk.partitions);
     tiered.push_back(std::make_unique<TieredTable>(
-        table.get(), open(config.disk.path + "/" + table->schema().name, options),
-        config.memory.policy, unseen));
+        tables[t].get(), open(config.disk.path + "/" + schema.name, options), config.memory.policy,
+        UnseenRows(t)));
   }
+}
+
+void ModelState::ReadDiskTier(const TiersConfig& config, Env* env, const StorePath& from) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    DiskOptions options = StoreOptions(t, env, TierMemory(config, tables.size()));
+    options.batch_keys = kMostChunkRows;
+    options.partitions = 0;  // as it was written
+    tiered.push_back(std::make_unique<TieredTable>(
+        tables[t].get(), DiskStore::OpenReadOnly(from(tables[t]->schema().name), options),
+        config.memory.policy, nullptr));
+  }
+}
+
+void ModelState::OpenSaveStores(const std::string& dir, int64_t memory, Env* env,
+                                const OpenStore& open, const StorePath& from) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const TableSchema& schema = tables[t]->schema();
+    CheckDirectoryName(schema.name);
+    DiskOptions options =
+        StoreOptions(t, env, memory > 0 ? memory / Count(tables.size()) : kSaveMemory);
+    if (from) options.start_from = from(schema.name);
+    save_stores.push_back(open(dir + "/" + schema.name, options));
+    if (from) LoadRows(t, save_stores.back().get());
+  }
+}
+
+// Of a table's store that serves this process alone.
+DiskOptions ModelState::StoreOptions(size_t t, Env* env, int64_t memory) const {
+  const TableSchema& schema = tables[t]->schema();
+  DiskOptions options;
+  options.env = env;
+  options.durability = Durability::kScratch;
+  options.readers = 1;
+  options.row_bytes = TieredTable::DiskRowBytes(schema);
+  options.memory_bytes = static_cast<size_t>(memory);
+  // As many as its write buffers allow: small partitions are merged in small steps.
+  const auto fit = static_cast<uint64_t>(memory / kPartitionMemory);
+  options.partitions = static_cast<int>(std::clamp<uint64_t>(std::bit_floor(fit), 1, 64));
+  if (lives[t] != nullptr && lives[t]->expires()) options.due = DueTest(*lives[t], schema.layout);
+  return options;
+}
+
+void ModelState::LoadRows(size_t table, DiskStore* store) {
+  MemoryTier& memory = *tables[table];
+  const RowLayout& layout = memory.schema().layout;
+  const RowTest due = lives[table] != nullptr && lives[table]->expires()
+                          ? DueTest(*lives[table], layout)()
+                          : RowTest();
+  const size_t row_bytes = store->row_bytes();
+  std::vector<uint64_t> alive;
+  std::vector<const std::byte*> from;
+  std::vector<uint32_t> positions;
+  store->Scan(0, store->partitions(), [&](std::span<const uint64_t> keys, const std::byte* rows) {
+    alive.clear();
+    from.clear();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (due && due(rows + i * row_bytes)) continue;
+      alive.push_back(keys[i]);
+      from.push_back(rows + i * row_bytes);
+    }
+    positions.resize(alive.size());
+    memory.FindOrCreate(alive, positions);
+    for (size_t i = 0; i < alive.size(); ++i)
+      std::memcpy(memory.base() + positions[i] * layout.stride, from[i],
+                  static_cast<size_t>(layout.payload_bytes()));
+  });
+}
+
+DiskStore* ModelState::store(size_t table) const {
+  if (!tiered.empty()) return &tiered[table]->disk();
+  return save_stores.empty() ? nullptr : save_stores[table].get();
+}
+
+std::function<RowTest()> ModelState::UnseenRows(size_t table) const {
+  if (lives[table] == nullptr || !lives[table]->expires()) return nullptr;
+  return UnseenTest(*lives[table], tables[table]->schema().layout);
 }
 
 ModelState::Summary ModelState::Summarise(Workers* workers) const {

@@ -39,13 +39,28 @@ struct ModelState {
   // Puts a disk tier below every table, in directories of its path. `open` opens a store.
   using OpenStore =
       std::function<std::unique_ptr<DiskStore>(const std::string& dir, const DiskOptions& options)>;
-  void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open);
+  // `from`: the directory of a table's store in a snapshot, to start from; null: all start empty.
+  using StorePath = std::function<std::string(const std::string& table)>;
+  void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open,
+                    const StorePath& from);
+  // The same for reading alone: the rows are those of the snapshot.
+  void ReadDiskTier(const TiersConfig& config, Env* env, const StorePath& from);
+  // Puts a store behind every table in memory, in directories of `dir`, for snapshots.
+  void OpenSaveStores(const std::string& dir, int64_t memory, Env* env, const OpenStore& open,
+                      const StorePath& from);
+  // Brings all rows to memory.
+  void LoadRows(size_t table, DiskStore* store);
+  // What table `t` keeps its rows in, beside memory; null: nothing.
+  DiskStore* store(size_t table) const;
+  // Asked for rows of table `t` that are due, nor is any older value of them of use; null: none.
+  std::function<RowTest()> UnseenRows(size_t table) const;
 
   std::unique_ptr<Model> model;
   std::vector<std::unique_ptr<MemoryTier>> tables;  // by key group
   // Null where nothing is counted. Merges of the disk tier ask them: they outlive `tiered`.
   std::vector<std::unique_ptr<TableLife>> lives;
-  std::vector<std::unique_ptr<TieredTable>> tiered;    // the same with their disk tier, or empty
+  std::vector<std::unique_ptr<TieredTable>> tiered;     // the same with their disk tier, or empty
+  std::vector<std::unique_ptr<DiskStore>> save_stores;  // behind tables in memory alone, or empty
   std::vector<std::unique_ptr<Admission>> admissions;  // of the plan stage; null: all keys get rows
   Buffer<float> params;
   Buffer<float> dense_state;  // [state_per_param][param_count]
@@ -54,6 +69,9 @@ struct ModelState {
   std::vector<int64_t> group_column;
   // For each group: which of its slots pool by mean.
   std::vector<std::vector<uint8_t>> mean_slots;
+
+ private:
+  DiskOptions StoreOptions(size_t table, Env* env, int64_t memory) const;
 };
 
 }  // namespace terrace

@@ -182,7 +182,7 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
   item->plans.resize(planners->size());
   if (!item->has_batch()) {
     for (TablePlan& plan : item->plans) plan.row_keys.clear();
-    GiveKeys(&item->batch);
+    if (item->kind == WorkItem::Kind::kEvalEnd) GiveKeys(&item->batch);
     return;
   }
   for (size_t g = 0; g < planners->size(); ++g) {

@@ -118,6 +118,26 @@ void TiersConfig::Check() const {
                 "SSD, or remove them");
 }
 
+void SnapshotConfig::Visit(ConfigVisitor& v) {
+  v.String("dir", &dir,
+           "directory for snapshots, of this run alone; best on the file system of "
+           "tiers.disk.path; empty: none are taken");
+  v.Int("every", &every, {0}, "take one after every so many batches; 0: at the end alone");
+  v.Double("seconds", &seconds, {0}, "take one when the last is so long ago; 0: never");
+  v.Int("keep_last", &keep_last, {1}, "older ones are removed");
+  v.Int("keep_every", &keep_every, {0},
+        "but for those after a multiple of so many batches; 0: none of them");
+  v.Bytes("memory", &memory,
+          "without a disk tier: memory to write rows with; 0: from the size of the tables");
+}
+
+void SnapshotConfig::Check() const {
+  if (!dir.empty() || (every == 0 && seconds == 0 && keep_every == 0 && memory == 0)) return;
+  throw Error(ErrorCode::kUsage,
+              "[snapshot] has settings but no dir: set snapshot.dir to a directory for this run's "
+              "snapshots, or remove them");
+}
+
 int64_t DiskTierMemory(const TiersConfig& config) {
   return config.disk.memory > 0 ? config.disk.memory : config.memory.budget / 5;
 }
@@ -131,6 +151,7 @@ void RunConfig::Visit(ConfigVisitor& v) {
   v.Table("train", &train, "The training loop");
   v.Table("eval", &eval, "Evaluation on the test data");
   v.Table("tiers", &tiers, "Where rows live");
+  v.Table("snapshot", &snapshot, "Copies of the whole state, to go on from and to serve");
 }
 
 void RunConfig::Complete() {
@@ -165,6 +186,7 @@ void RunConfig::Complete() {
                 "data.train is empty; name the training files, e.g. --set data.train=train.tsv.gz");
   train.schedule.Check();
   tiers.Check();
+  snapshot.Check();
   CheckLives();
   CheckLinearTables(spec);
 }

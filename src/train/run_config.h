@@ -83,6 +83,19 @@ struct TiersConfig {
   void Check() const;
 };
 
+// [snapshot]
+struct SnapshotConfig {
+  std::string dir;         // empty: none are taken
+  int64_t every = 0;       // batches; 0: at the end alone
+  double seconds = 0;      // also after so long; 0: never
+  int64_t keep_last = 3;   // older ones go
+  int64_t keep_every = 0;  // but for those of a multiple of so many batches; 0: none
+  int64_t memory = 0;      // of the stores behind tables in memory alone; 0: from the table
+
+  void Visit(ConfigVisitor& v);
+  void Check() const;
+};
+
 // Memory of the disk tier, a part of tiers.memory.budget.
 int64_t DiskTierMemory(const TiersConfig& config);
 
@@ -95,6 +108,7 @@ struct RunConfig {
   TrainConfig train;
   EvalConfig eval;
   TiersConfig tiers;
+  SnapshotConfig snapshot;
 
   void Visit(ConfigVisitor& v);
 

@@ -10,39 +10,15 @@
 #include "base/text.h"
 #include "base/workers.h"
 #include "train/pipeline.h"
+#include "train/resume.h"
+#include "train/run_progress.h"
+#include "train/snapshot_taker.h"
 #include "train/step.h"
 
 namespace terrace {
 namespace {
 
-// Buckets of the AUC in the progress line: small, so that it stays in the cache.
-constexpr int64_t kProgressBuckets = 4096;
 constexpr size_t kMostTimePoints = 1000;
-
-// Loss and AUC of the training examples since the start of an epoch, each before its update.
-class RunningTrainMetrics {
- public:
-  void Add(const Batch& batch, std::span<const float> probabilities, double loss) {
-    auc_.Add(probabilities, batch.labels, batch.weights);
-    loss_ += loss;
-    if (batch.weights.empty()) {
-      weight_ += static_cast<double>(batch.examples);
-    } else {
-      for (float w : batch.weights) weight_ += w;
-    }
-  }
-  void Clear() {
-    auc_.Clear();
-    loss_ = weight_ = 0;
-  }
-  double loss() const { return loss_ / weight_; }
-  double auc() const { return auc_.Value(); }
-
- private:
-  BucketedAuc auc_{kProgressBuckets};
-  double loss_ = 0;
-  double weight_ = 0;
-};
 
 // With a disk tier there is always a budget.
 RunConfig WithBudget(RunConfig config) {
@@ -66,18 +42,30 @@ class TrainStage {
 
   RunReport Run() {
     report_.process_bytes = RssBytes();
-    MeasureDenseColumns(env_, config_.data, &spec_);
+    OpenSnapshots();
+    if (from_ == nullptr) MeasureDenseColumns(env_, config_.data, &spec_);
     state_ = std::make_unique<ModelState>(config_, spec_, &CpuDevice());
-    if (!config_.tiers.disk.path.empty())
-      state_->OpenDiskTier(config_.tiers, &env_, options_.open_store);
+    ReaderState start;
+    if (from_ != nullptr) Restore(&start);
+    OpenStores();
     step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
-    const auto open = [this](const OpenDataOptions& part) {
+    PipelineOptions options;
+    options.open = [this](const OpenDataOptions& part) {
       return OpenData(env_, config_.data, spec_, part);
     };
-    MemoryNeeds needs = MemoryNeeds::Of(config_, *state_, *step_, report_.process_bytes);
-    needs.rows = options_.memory_rows;
-    pipeline_ = std::make_unique<Pipeline>(config_, spec_, open, DedupThreads(workers_.threads()),
-                                           state_.get(), needs, stop_);
+    options.dedup_threads = DedupThreads(workers_.threads());
+    options.needs = MemoryNeeds::Of(config_, *state_, *step_, report_.process_bytes);
+    options.needs.rows = options_.memory_rows;
+    if (snapshots_lock_ != nullptr) {
+      taker_ = std::make_unique<SnapshotTaker>(env_, config_, state_.get(), lineage_,
+                                               options_.show_progress);
+      options.saver = taker_->saver();
+      options.needs.fixed_bytes += taker_->bytes();
+    }
+    options.start = start;
+    // A run that stopped early has ended, however many epochs there are.
+    if (report_.stopped_early) options.start.epoch = config_.train.epochs;
+    pipeline_ = std::make_unique<Pipeline>(config_, spec_, options, state_.get(), stop_);
     for (;;) {
       std::unique_ptr<WorkItem> item;
       {
@@ -91,6 +79,7 @@ class TrainStage {
       }
       pipeline_->Recycle(std::move(item));
     }
+    if (taker_ != nullptr) FinishSnapshots();
     progress_.Clear();
     report_.seconds = NowSeconds() - start_;
     Finish();
@@ -98,6 +87,74 @@ class TrainStage {
   }
 
  private:
+  // Finds out what the run goes on from.
+  void OpenSnapshots() {
+    const std::string& dir = config_.snapshot.dir;
+    if (dir.empty()) return;
+    snapshots_lock_ = LockSnapshots(env_, dir);
+    RemoveSnapshotLeftovers(env_, dir);
+    const std::vector<SnapshotEntry> snapshots = ListSnapshots(env_, dir);
+    if (snapshots.empty()) {
+      if (options_.resume && options_.show_progress)
+        fmt::print(stderr, "{}: no snapshot to go on from; training from the start\n", dir);
+      return;
+    }
+    if (!options_.resume)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} holds {} snapshot{} of an earlier run, the last after batch {}: "
+                              "go on from it with --resume, or name another snapshot.dir",
+                              dir, snapshots.size(), snapshots.size() == 1 ? "" : "s",
+                              snapshots.back().batch));
+    from_ = Snapshot::Open(env_, snapshots.back().path);
+    for (const std::string& note : CheckResumable(*from_, ReadSnapshotConfig(*from_), config_))
+      if (options_.show_progress) fmt::print(stderr, "changed since the snapshot: {}\n", note);
+  }
+
+  void Restore(ReaderState* start) {
+    LoadDenseStats(from_->ReadFile(kFeaturesFile), &spec_);
+    LoadModel(*from_, state_.get());
+    *start = LoadReader(from_->ReadFile(kReaderFile));
+    LoadProgress(from_->ReadFile(kProgressFile), &report_, &running_, &epoch_);
+    carried_expired_ = report_.life.expired;
+    carried_saturated_ = report_.saturated;
+    const SnapshotInfo& info = from_->info();
+    report_.resumed_from = info.batch;
+    lineage_ = info.lineage;
+    lineage_.push_back(fmt::format("batch {}, {}", info.batch, info.created));
+    if (options_.show_progress)
+      fmt::print(stderr, "going on after batch {} of {}\n", info.batch, info.created);
+  }
+
+  void OpenStores() {
+    ModelState::StorePath from;
+    if (from_ != nullptr)
+      from = [this](const std::string& table) { return from_->TablePath(table); };
+    if (!config_.tiers.disk.path.empty())
+      state_->OpenDiskTier(config_.tiers, &env_, options_.open_store, from);
+    else if (snapshots_lock_ != nullptr)
+      state_->OpenSaveStores(config_.snapshot.dir + "/live", config_.snapshot.memory, &env_,
+                             options_.open_store, from);
+  }
+
+  void TakeSnapshot(SnapshotPoint* point) {
+    // What was read to the end may not have been evaluated.
+    point->reader.eval_due = point->reader.eval_due || eval_skipped_;
+    report_.saturated = carried_saturated_ + step_->saturated();
+    report_.life.expired = carried_expired_ + step_->restarted();
+    std::vector<SnapshotTaker::File> files;
+    files.push_back({kConfigFile, ConfigText(config_)});
+    files.push_back({kFeaturesFile, SaveDenseStats(spec_)});
+    files.push_back({kReaderFile, SaveReader(point->reader)});
+    files.push_back({kProgressFile, SaveProgress(report_, running_, epoch_)});
+    taker_->Begin(point, report_.examples, std::move(files));
+  }
+
+  void FinishSnapshots() {
+    if (options_.show_progress) progress_.Show("writing the last snapshot");
+    taker_->Finish();
+    report_.snapshots = taker_->report();
+  }
+
   void Take(WorkItem* item) {
     switch (item->kind) {
       case WorkItem::Kind::kTrain:
@@ -106,6 +163,8 @@ class TrainStage {
         return TakeEval(item);
       case WorkItem::Kind::kEvalEnd:
         return EndEvaluation(*item);
+      case WorkItem::Kind::kSnapshot:
+        return TakeSnapshot(item->snapshot.get());
     }
   }
 
@@ -115,13 +174,16 @@ class TrainStage {
       epoch_ = item.epoch;
     }
     if (train_started_ == 0) train_started_ = NowSeconds();
+    if (taker_ != nullptr) taker_->BeforeTraining(item.plans);
     const double loss = step_->Train(item.batch, item.plans, item.step, item.tick);
+    if (taker_ != nullptr) taker_->AfterTraining(item.step);
     running_.Add(item.batch, step_->probabilities(), loss);
     report_.examples += item.batch.examples;
     report_.batches = item.step;
     report_.epochs = item.epoch + 1;
     AddToTimeline();
     if (options_.show_progress && progress_.Due()) ShowProgress(item);
+    if (options_.after_batch) options_.after_batch(item.step);
   }
 
   void TakeEval(WorkItem* taken) {
@@ -150,6 +212,7 @@ class TrainStage {
 
   void EndEvaluation(const WorkItem& item) {
     bool go_on = true;
+    eval_skipped_ = stop_.load(std::memory_order_relaxed);
     if (collector_ == nullptr && !stop_.load(std::memory_order_relaxed))
       throw Error(ErrorCode::kData, "the test data has no examples; check data.test");
     if (collector_ != nullptr && !stop_.load(std::memory_order_relaxed)) {
@@ -263,6 +326,7 @@ class TrainStage {
     report_.train_auc = running_.auc();
     report_.skipped_rows = pipeline_->skipped_rows();
     report_.row_lookups = pipeline_->lookups();
+    report_.life.expired = carried_expired_;
     for (const auto& table : state_->tables) {
       report_.rows_in_memory += table->rows();
       report_.rows_created += table->created();
@@ -284,7 +348,10 @@ class TrainStage {
     report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
     report_.scratch_bytes =
         step_->scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->tier_bytes();
-    report_.saturated = step_->saturated();
+    if (taker_ != nullptr) report_.scratch_bytes += taker_->saver()->bytes();
+    for (const auto& store : state_->save_stores)
+      report_.scratch_bytes += store->stats().memory_bytes();
+    report_.saturated = carried_saturated_ + step_->saturated();
     report_.dense_params = state_->params.size();
     report_.peak_rss = PeakRssBytes();
     report_.threads = workers_.threads();
@@ -370,8 +437,12 @@ class TrainStage {
   const std::atomic<bool>& stop_;
   FeatureSpec spec_;
   Workers workers_;
+  std::unique_ptr<FileLock> snapshots_lock_;  // null: none are taken
+  std::unique_ptr<Snapshot> from_;            // null: from the start
+  std::vector<std::string> lineage_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<StepRunner> step_;
+  std::unique_ptr<SnapshotTaker> taker_;
   std::unique_ptr<Pipeline> pipeline_;
 
   RunReport report_;
@@ -379,6 +450,8 @@ class TrainStage {
   StageTime time_;
   RunningTrainMetrics running_;
   int64_t epoch_ = 0;
+  int64_t carried_expired_ = 0, carried_saturated_ = 0;  // of the run before the snapshot
+  bool eval_skipped_ = false;                            // the last one
   const double start_ = NowSeconds();
   double train_started_ = 0;
   double eval_started_ = 0;

@@ -13,6 +13,7 @@
 #include "model/metrics.h"
 #include "train/model_state.h"
 #include "train/run_config.h"
+#include "train/snapshot_taker.h"
 #include "train/window_planner.h"
 
 namespace terrace {
@@ -87,6 +88,8 @@ struct RunReport {
   int64_t index_bytes = 0;
   TierReport tiers;
   LifeReport life;
+  SnapshotReport snapshots;
+  int64_t resumed_from = -1;  // batch of the snapshot; -1: trained from the start
   std::vector<TimePoint> timeline;
   int64_t queue_bytes = 0;
   int64_t reader_bytes = 0;
@@ -100,10 +103,12 @@ struct RunReport {
 struct RunOptions {
   std::string predictions_path;  // scores of the last evaluation; empty: not written
   bool show_progress = true;
+  bool resume = false;  // go on from the last snapshot in snapshot.dir, if there is one
   // For tests and comparisons: rows of each table in memory, whatever the budget; another lower
   // tier.
   int64_t memory_rows = 0;
   ModelState::OpenStore open_store = DiskStore::Open;
+  std::function<void(int64_t batch)> after_batch;  // may throw
 };
 
 // Runs until done, early stopped, or `stop` is set (then the batches under way are finished and
