@@ -46,7 +46,7 @@ void MakeDurableDirectory(Env& env, const std::string& dir) {
   for (const std::string& parent : parents) env.SyncDirectory(parent);
 }
 
-void LinkStore(Env& env, const std::string& from, const DiskManifest& manifest,
+void LinkFiles(Env& env, const std::string& from, const DiskManifest& manifest,
                const std::string& to) {
   for (const ManifestPartition& partition : manifest.partitions) {
     if (partition.base.file != 0)
@@ -54,6 +54,11 @@ void LinkStore(Env& env, const std::string& from, const DiskManifest& manifest,
     for (const ManifestLog& log : partition.logs)
       env.Link(LogPath(from, log.file), LogPath(to, log.file));
   }
+}
+
+void LinkStore(Env& env, const std::string& from, const DiskManifest& manifest,
+               const std::string& to) {
+  LinkFiles(env, from, manifest, to);
   env.SyncDirectory(to);
   bool renamed = false;
   WriteManifest(env, to, manifest, &renamed);

@@ -22,8 +22,11 @@ void RemoveLeftovers(Env& env, const std::string& dir, const std::set<std::strin
 
 // With its parents; they stay after a power cut.
 void MakeDurableDirectory(Env& env, const std::string& dir);
+// Links the files that the manifest of `from` names to `to`, which has none of these names.
+void LinkFiles(Env& env, const std::string& from, const DiskManifest& manifest,
+               const std::string& to);
 // Makes `to`, which is empty, a store of its own by links to the files that the manifest of `from`
-// names.
+// names. Durable when it returns, if these files are.
 void LinkStore(Env& env, const std::string& from, const DiskManifest& manifest,
                const std::string& to);
 // What LinkStore may have left. What cannot be removed stays.

@@ -72,10 +72,7 @@ class Run {
         Commit();
         break;
       case Op::kReopen:
-        store_.reset();
-        Open();
-        now_ = committed_;
-        Check(StoreDifference(*store_, now_));
+        Reopen(call.seed);
         break;
       case Op::kSnapshot:
         Snapshot();
@@ -107,6 +104,22 @@ class Run {
   bool scratch() const { return regime_.options.durability == Durability::kScratch; }
   std::string dir() const { return dir_.path() + "/store"; }
   void Open() { store_ = DiskStore::Open(dir(), regime_.options); }
+
+  // A scratch store starts empty, or from a snapshot, with another index at times.
+  void Reopen(uint64_t seed) {
+    store_.reset();
+    DiskOptions options = regime_.options;
+    now_ = committed_;
+    if (scratch() && seed % 4 > 0 && !snapshots_.empty()) {
+      const auto& [snapshot, contents] = snapshots_[seed % snapshots_.size()];
+      options.start_from = snapshot;
+      options.partitions = 0;
+      if (options.index_bytes > 0) options.index_bytes += seed % 5 * 1000;
+      now_ = contents;
+    }
+    store_ = DiskStore::Open(dir(), options);
+    Check(StoreDifference(*store_, now_));
+  }
 
   std::vector<uint64_t> Keys(const Call& call) const {
     RandomStream random(call.seed, 0);
@@ -178,7 +191,7 @@ rc::Gen<Call> Calls(int max_count) {
                                                             {5, Op::kDelete},
                                                             {4, Op::kCommit},
                                                             {2, Op::kReopen},
-                                                            {1, Op::kSnapshot},
+                                                            {2, Op::kSnapshot},
                                                             {3, Op::kScan},
                                                             {1, Op::kSettle},
                                                             {1, Op::kMerge}})),
@@ -197,7 +210,7 @@ Regime RandomRegime(const std::vector<size_t>& rows, size_t page_bytes) {
   const size_t least = 420 * static_cast<size_t>(options.partitions);
   if (*rc::gen::inRange(0, 3) > 0) options.index_bytes = least + *rc::gen::inRange(0, 6000);
   options.durability =
-      *rc::gen::weightedElement<Durability>({{3, Durability::kCommit}, {1, Durability::kScratch}});
+      *rc::gen::weightedElement<Durability>({{3, Durability::kCommit}, {2, Durability::kScratch}});
   options.background = *rc::gen::arbitrary<bool>();
   options.direct = *rc::gen::arbitrary<bool>();
   options.io = *rc::gen::element(IoEngine::kAuto, IoEngine::kThreads);

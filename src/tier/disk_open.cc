@@ -51,6 +51,41 @@ void CheckOptions(const std::string& dir, const DiskOptions& options, const Page
                     page, options.row_bytes));
 }
 
+DiskManifest NewManifest(const std::string& dir, const DiskOptions& options) {
+  CheckOptions(dir, options, nullptr);
+  const int partitions = options.partitions == 0 ? kDefaultPartitions : options.partitions;
+  DiskManifest manifest;
+  manifest.layout = PageLayout(options.row_bytes, options.page_bytes, partitions);
+  manifest.partitions.resize(static_cast<size_t>(partitions));
+  const DiskBudget budget(options, manifest.layout);  // too small: before anything is written
+  return manifest;
+}
+
+DiskManifest ReadStored(const std::string& dir, const DiskOptions& options) {
+  if (!options.env->Exists(ManifestPath(dir)))
+    throw Error(ErrorCode::kUsage, dir + ": holds no store (there is no MANIFEST)");
+  DiskManifest manifest = ReadManifest(*options.env, dir);
+  CheckOptions(dir, options, &manifest.layout);
+  const DiskBudget budget(options, manifest.layout);
+  return manifest;
+}
+
+std::unique_ptr<DiskStore> OpenScratch(const std::string& dir, const DiskOptions& options,
+                                       std::unique_ptr<FileLock> lock) {
+  Env& env = *options.env;
+  const std::string& from = options.start_from;
+  const DiskManifest manifest =
+      from.empty() ? NewManifest(dir, options) : ReadStored(from, options);
+  RemoveLeftovers(env, dir, {});
+  try {
+    if (!from.empty()) LinkFiles(env, from, manifest, dir);
+  } catch (const Error&) {
+    RemoveStore(env, dir, manifest);
+    throw;
+  }
+  return std::make_unique<DiskStoreImpl>(dir, options, manifest, std::move(lock), false);
+}
+
 }  // namespace
 
 DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
@@ -72,28 +107,48 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
       commits_(manifest.commit) {
   WantOpenFiles(int64_t{kFilesPerPartition} * partitions() + 256);
   context_.next_file = manifest.next_file;
-  files_.SetCommitted(FilesOf(dir, manifest));
+  if (options.durability == Durability::kCommit) files_.SetCommitted(FilesOf(dir, manifest));
   for (int p = 0; p < context_.layout.partitions(); ++p)
     partitions_.push_back(std::make_unique<DiskPartition>(&context_, p));
+  try {
+    LoadPartitions(manifest);
+  } catch (const std::exception&) {
+    merger_.reset();
+    RemoveScratch();
+    throw;
+  }
+}
+
+void DiskStoreImpl::LoadPartitions(const DiskManifest& manifest) {
   // More than cores: while some read, others build.
   Workers workers("disk-open", std::clamp(2 * AvailableCores(), 2, 8));
+  const auto of = [&](int64_t p) -> const ManifestPartition& {
+    return manifest.partitions[static_cast<size_t>(p)];
+  };
+  workers.Run(partitions(),
+              [&](int64_t p, int) { partition(static_cast<int>(p)).LoadBase(of(p)); });
+  if (!read_only_)
+    merger_.emplace(&context_, &partitions_, budget_, options_,
+                    [this](const std::vector<std::string>& paths) { files_.Retire(paths); });
   std::vector<DiskPartition::LoadScratch> scratch(static_cast<size_t>(workers.threads()));
-  workers.Run(context_.layout.partitions(), [&](int64_t p, int worker) {
-    partition(static_cast<int>(p))
-        .Load(manifest.partitions[static_cast<size_t>(p)], &scratch[static_cast<size_t>(worker)]);
+  workers.Run(partitions(), [&](int64_t p, int worker) {
+    // Logs that were written with more memory are merged as they come.
+    if (merger_) merger_->WaitForRoom();
+    partition(static_cast<int>(p)).LoadLogs(of(p), &scratch[static_cast<size_t>(worker)]);
   });
   const int64_t limit =
       budget_.IndexLimit(context_.fence_bytes, context_.filter_bytes, partitions());
-  if (read_only && context_.index_bytes > limit)
-    budget_.FailIndex(dir, context_.index_bytes, limit);
-  if (read_only) return;
-  merger_.emplace(&context_, &partitions_, budget_, options,
-                  [this](const std::vector<std::string>& paths) { files_.Retire(paths); });
-  merger_->WaitForRoom();
+  if (read_only_ && context_.index_bytes > limit)
+    budget_.FailIndex(context_.dir, context_.index_bytes, limit);
+  if (merger_) merger_->WaitForRoom();
 }
 
 DiskStoreImpl::~DiskStoreImpl() {
   merger_.reset();
+  RemoveScratch();
+}
+
+void DiskStoreImpl::RemoveScratch() {
   if (read_only_ || options_.durability == Durability::kCommit) return;
   partitions_.clear();
   try {
@@ -104,6 +159,8 @@ DiskStoreImpl::~DiskStoreImpl() {
 
 std::unique_ptr<DiskStore> DiskStore::Open(const std::string& dir, const DiskOptions& options) {
   Env& env = *options.env;
+  if (!options.start_from.empty() && options.durability != Durability::kScratch)
+    throw Error(ErrorCode::kUsage, dir + ": start_from is for scratch stores");
   if (!env.Exists(ManifestPath(dir))) MakeDurableDirectory(env, dir);
   std::unique_ptr<FileLock> lock = env.Lock(dir + "/LOCK");
   const bool exists = env.Exists(ManifestPath(dir));
@@ -112,31 +169,17 @@ std::unique_ptr<DiskStore> DiskStore::Open(const std::string& dir, const DiskOpt
                 dir +
                     ": holds a store with commits, which a scratch store would overwrite: use "
                     "another directory, or remove this one");
-  DiskManifest manifest;
-  if (exists) {
-    manifest = ReadManifest(env, dir);
-    CheckOptions(dir, options, &manifest.layout);
-  } else {
-    CheckOptions(dir, options, nullptr);
-    const int partitions = options.partitions == 0 ? kDefaultPartitions : options.partitions;
-    manifest.layout = PageLayout(options.row_bytes, options.page_bytes, partitions);
-    manifest.partitions.resize(static_cast<size_t>(partitions));
-    const DiskBudget budget(options, manifest.layout);  // too small: before anything is written
-  }
+  if (options.durability == Durability::kScratch) return OpenScratch(dir, options, std::move(lock));
+  const DiskManifest manifest = exists ? ReadStored(dir, options) : NewManifest(dir, options);
   RemoveLeftovers(env, dir, FilesOf(dir, manifest));
   bool renamed = false;
-  if (!exists && options.durability == Durability::kCommit)
-    WriteManifest(env, dir, manifest, &renamed);
+  if (!exists) WriteManifest(env, dir, manifest, &renamed);
   return std::make_unique<DiskStoreImpl>(dir, options, manifest, std::move(lock), false);
 }
 
 std::unique_ptr<DiskStore> DiskStore::OpenReadOnly(const std::string& dir,
                                                    const DiskOptions& options) {
-  if (!options.env->Exists(ManifestPath(dir)))
-    throw Error(ErrorCode::kUsage, dir + ": holds no store (there is no MANIFEST)");
-  const DiskManifest manifest = ReadManifest(*options.env, dir);
-  CheckOptions(dir, options, &manifest.layout);
-  return std::make_unique<DiskStoreImpl>(dir, options, manifest, nullptr, true);
+  return std::make_unique<DiskStoreImpl>(dir, options, ReadStored(dir, options), nullptr, true);
 }
 
 }  // namespace terrace

@@ -61,16 +61,19 @@ uint32_t DiskPartition::next_page() const {
   return logs_.back().first + static_cast<uint32_t>(logs_.back().log->pages);
 }
 
-void DiskPartition::Load(const ManifestPartition& manifest, LoadScratch* scratch) {
+void DiskPartition::LoadBase(const ManifestPartition& manifest) {
+  if (manifest.base.file == 0) return;
   MutexLock lock(&mu_);
-  if (manifest.base.file != 0) {
-    BaseHeader header;
-    header.number = manifest.base.file;
-    header.pages = manifest.base.pages;
-    header.rows = manifest.base.rows;
-    SetBase(BaseFile::Open(context_.env, BasePath(context_.dir, manifest.base.file),
-                           context_.direct, layout_, header, context_.use_filters));
-  }
+  BaseHeader header;
+  header.number = manifest.base.file;
+  header.pages = manifest.base.pages;
+  header.rows = manifest.base.rows;
+  SetBase(BaseFile::Open(context_.env, BasePath(context_.dir, manifest.base.file), context_.direct,
+                         layout_, header, context_.use_filters));
+}
+
+void DiskPartition::LoadLogs(const ManifestPartition& manifest, LoadScratch* scratch) {
+  MutexLock lock(&mu_);
   scratch->items.clear();
   for (const ManifestLog& log : manifest.logs) ReadLog(log, &scratch->items);
   BuildIndex(scratch);

@@ -68,11 +68,12 @@ class DiskPartition {
   DiskPartition(const DiskPartition&) = delete;
   DiskPartition& operator=(const DiskPartition&) = delete;
 
-  // Opens the files and reads the logs. Called once, first.
+  // Opens the base, then opens and reads the logs. Each is called once, first.
   struct LoadScratch {
     Array<KeyItem> items, sorting;
   };
-  void Load(const ManifestPartition& manifest, LoadScratch* scratch) EXCLUDES(mu_);
+  void LoadBase(const ManifestPartition& manifest) EXCLUDES(mu_);
+  void LoadLogs(const ManifestPartition& manifest, LoadScratch* scratch) EXCLUDES(mu_);
 
   // `items` are sorted by mix, roughly. Copies rows that are in the buffer and sets found[index]
   // for these and for absent keys (0); the others become requests.

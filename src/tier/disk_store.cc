@@ -67,10 +67,12 @@ void DiskStoreImpl::CheckWritable() const {
     throw Error(ErrorCode::kUsage, context_.dir + ": the store is open for reading only");
   if (!failed_) return;
   MutexLock lock(&failure_mu_);
-  throw Error(ErrorCode::kIo,
-              fmt::format("{}: nothing can be written since a sync failed ({}): open the store "
-                          "again, it is as the last commit left it",
-                          context_.dir, failure_));
+  throw Error(
+      ErrorCode::kIo,
+      fmt::format("{}: nothing can be written since a sync failed ({}): {}", context_.dir, failure_,
+                  options_.durability == Durability::kScratch
+                      ? "start again from a snapshot"
+                      : "open the store again, it is as the last commit left it"));
 }
 
 void DiskStoreImpl::FailWrites(const std::string& why) {

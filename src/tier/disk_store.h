@@ -28,7 +28,8 @@ namespace terrace {
 
 enum class Durability {
   kCommit,   // a crash, or a close without Commit, leaves the last commit
-  kScratch,  // files serve this process alone: opening starts empty, Commit is an error
+  kScratch,  // files serve this process alone: what an earlier one left is removed, Commit is an
+             // error
 };
 
 // Whether a row may be dropped.
@@ -42,6 +43,9 @@ struct DiskOptions {
   int partitions = 0;              // a power of two; 0: as the store has it, 64 in a new one
   size_t memory_bytes = 64 << 20;  // fences, filters, index of the logs, buffers
   Durability durability = Durability::kCommit;
+  // Of a scratch store: it starts as the store in this directory is, a snapshot or one that no
+  // process writes to, by links to its files. That one is not changed. Empty: it starts empty.
+  std::string start_from;
   // False: nothing is merged but by Settle and Merge; a full index then makes Put merge by itself.
   bool background = true;
   bool direct = true;  // IO past the page cache, where the file system can
@@ -122,8 +126,9 @@ class DiskStore {
 
   // Makes all calls that have returned durable, all or nothing.
   virtual void Commit() = 0;
-  // A copy of the store as it is now in a new directory, by hard links. Commits first, unless the
-  // store is a scratch store. What both share takes its space once.
+  // A copy of the store as it is now in a new directory, by hard links, or by copies where the file
+  // system has none; durable when this returns. Commits first, unless the store is a scratch store.
+  // What both share takes its space once.
   virtual void Snapshot(const std::string& dir) = 0;
 
   // All rows of partitions [first, end), ordered by PartitionOf and within it by the mix of the

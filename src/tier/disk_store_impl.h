@@ -43,6 +43,10 @@ class DiskStoreImpl : public DiskStore {
   DiskStats stats() const override;
 
  private:
+  // Opens what the manifest names, and starts the merger.
+  void LoadPartitions(const DiskManifest& manifest);
+  // Of a scratch store: nothing stays in its directory.
+  void RemoveScratch();
   void CheckWritable() const EXCLUDES(failure_mu_);
   void FailWrites(const std::string& why) EXCLUDES(failure_mu_);
   // Calls f(partition, items) for each partition's share of the keys.
