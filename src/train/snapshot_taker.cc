@@ -273,8 +273,12 @@ void SnapshotTaker::Write(const Job& job) {
     DiskStore& store = *state_.store(t);
     store.Snapshot(writer.TablePath(schema.name));
     const PartitionStats rows = store.stats().total;
-    tables.push_back({schema.name, static_cast<int64_t>(store.row_bytes()), SchemaText(schema),
-                      rows.rows_min(), rows.rows_max()});
+    SnapshotTable& table = tables.emplace_back();
+    table.name = schema.name;
+    table.row_bytes = static_cast<int64_t>(store.row_bytes());
+    table.schema = SchemaText(schema);
+    table.rows_min = rows.rows_min();
+    table.rows_max = rows.rows_max();
   }
   saver_.EndCut();
   ReleaseLives();
