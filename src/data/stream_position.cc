@@ -14,7 +14,6 @@ namespace {
 
 // Raised with every change of what is written here.
 constexpr uint32_t kVersion = 1;
-constexpr uint64_t kChecksumSeed = 0x706f736974696f6e;
 // No count is greater, so that sums of two do not overflow.
 constexpr int64_t kMaxCount = int64_t{1} << 61;
 
@@ -139,7 +138,7 @@ std::string PositionWriter::Write(int64_t delivered, const BlockPosition& block)
       block.size == 0 ? 0 : std::min(ends_.size(), static_cast<size_t>(block.last_file + 1));
   AppendValue(&text, static_cast<uint32_t>(files));
   if (files > 0) text.append(files_, 0, ends_[files - 1]);
-  AppendValue(&text, HashBytes(text, kChecksumSeed));
+  AppendValue(&text, HashBytes(text, kPositionChecksumSeed));
   return text;
 }
 
@@ -149,7 +148,7 @@ StreamPosition ParsePosition(std::string_view text) {
   std::string_view end = text.substr(text.size() - sizeof(checksum));
   text.remove_suffix(sizeof(checksum));
   checksum = TakeValue<uint64_t>(&end);
-  Require(checksum == HashBytes(text, kChecksumSeed), "its checksum does not match");
+  Require(checksum == HashBytes(text, kPositionChecksumSeed), "its checksum does not match");
   const auto version = TakeValue<uint32_t>(&text);
   Require(version == kVersion, fmt::format("its version is {}, expected {}", version, kVersion));
   StreamPosition position;

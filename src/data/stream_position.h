@@ -11,6 +11,9 @@
 
 namespace terrace {
 
+// A position ends with the XXH3 of the bytes before, with this seed.
+constexpr uint64_t kPositionChecksumSeed = 0x706f736974696f6e;
+
 struct InputFile {
   std::string path;
   int64_t bytes = -1;  // when the stream was opened; -1: unknown
