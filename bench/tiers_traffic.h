@@ -49,6 +49,7 @@ class Traffic : public DataStream {
   double progress() const override { return -1; }
   int64_t buffer_bytes() const override { return 0; }
   int64_t total_examples() const override { return -1; }
+  std::string position() const override { return {}; }  // it is never resumed
 
  private:
   const TrafficOptions options_;

@@ -3,9 +3,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace terrace {
+
+void SequentialFile::Skip(uint64_t size) {
+  char buffer[1 << 16];
+  while (size > 0) {
+    const size_t n = Read(buffer, std::min<uint64_t>(size, sizeof(buffer)));
+    if (n == 0) return;
+    size -= n;
+  }
+}
 
 AtomicFile::AtomicFile(Env& env, const std::string& path)
     : env_(env),

@@ -21,6 +21,9 @@ class SequentialFile {
   virtual ~SequentialFile() = default;
   // Reads up to `size` bytes; 0 only at the end.
   virtual size_t Read(void* buffer, size_t size) = 0;
+  // Passes over the next `size` bytes; where fewer are left, over those. A regular file is not read
+  // for it.
+  virtual void Skip(uint64_t size);
 };
 
 class WritableFile {

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "base/error.h"
 
@@ -44,6 +47,38 @@ TEST_F(EnvTest, GlobIsSortedAndKeepsPlainPaths) {
   EXPECT_THAT(env_.Glob(dir_ + "/day_*"), ::testing::ElementsAre(dir_ + "/day_1", dir_ + "/day_2"));
   EXPECT_THAT(env_.Glob(dir_ + "/none_*"), ::testing::IsEmpty());
   EXPECT_THAT(env_.Glob("plain"), ::testing::ElementsAre("plain"));
+}
+
+std::string ReadRest(SequentialFile& file) {
+  std::string rest;
+  char buffer[3];
+  while (const size_t n = file.Read(buffer, sizeof(buffer))) rest.append(buffer, n);
+  return rest;
+}
+
+TEST_F(EnvTest, SkipsBytesOfFilesAndPipes) {
+  const std::string path = dir_ + "/f";
+  WriteFileAtomically(env_, path, "0123456789");
+  char first;
+  for (const auto& [skip, rest] : {std::pair<uint64_t, std::string>{0, "123456789"},
+                                   {4, "56789"},
+                                   {9, ""},
+                                   {10, ""},
+                                   {~uint64_t{0}, ""}}) {
+    const auto file = env_.OpenForRead(path);
+    file->Read(&first, 1);
+    file->Skip(skip);
+    EXPECT_EQ(ReadRest(*file), rest);
+
+    const std::string pipe = dir_ + "/pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    std::jthread writer([&] { std::ofstream(pipe) << "0123456789"; });
+    const auto piped = env_.OpenForRead(pipe);
+    piped->Read(&first, 1);
+    piped->Skip(skip);
+    EXPECT_EQ(ReadRest(*piped), rest);
+    env_.Remove(pipe);
+  }
 }
 
 TEST_F(EnvTest, ErrorsNamePathAndReason) {

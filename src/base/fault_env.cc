@@ -22,6 +22,10 @@ class FaultEnv::Reader : public SequentialFile {
     env_->StepAlone(kRead, path_, "read");
     return file_->Read(buffer, size);
   }
+  void Skip(uint64_t size) override {
+    env_->StepAlone(kRead, path_, "read");
+    file_->Skip(size);
+  }
 
  private:
   FaultEnv* const env_;

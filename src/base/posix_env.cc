@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/env.h"
@@ -24,6 +25,15 @@ class PosixReader : public SequentialFile {
       if (n >= 0) return static_cast<size_t>(n);
       if (errno != EINTR) FailIo(path_, "read", errno);
     }
+  }
+  void Skip(uint64_t size) override {
+    struct stat info;
+    if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) return SequentialFile::Skip(size);
+    const off_t at = lseek(fd_, 0, SEEK_CUR);
+    if (at < 0) FailIo(path_, "seek in", errno);
+    const uint64_t left = at < info.st_size ? static_cast<uint64_t>(info.st_size - at) : 0;
+    if (lseek(fd_, static_cast<off_t>(std::min(size, left)), SEEK_CUR) < 0)
+      FailIo(path_, "seek in", errno);
   }
 
  private:

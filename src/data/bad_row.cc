@@ -45,7 +45,7 @@ std::string BadRowMessage(std::string_view file, int64_t line, const BadRow& bad
 void BadRowPolicy::Handle(std::string_view file, int64_t line, const BadRow& bad) {
   if (on_bad_row_ == OnBadRow::kError)
     throw Error(ErrorCode::kData, BadRowMessage(file, line, bad));
-  skipped_.fetch_add(1, std::memory_order_relaxed);
+  ++skipped_;
 }
 
 }  // namespace terrace

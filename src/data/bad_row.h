@@ -1,7 +1,6 @@
 // Rows that cannot be read: one message style, and what happens to them.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,17 +25,17 @@ std::string QuoteForMessage(std::string_view text);
 // `ads.tsv:1017: column 3 (I2): found "12x", expected a number. Fix the row, or ...`
 std::string BadRowMessage(std::string_view file, int64_t line, const BadRow& bad);
 
-// Decides what a bad row means. Safe from several threads.
+// Decides what a bad row means. One thread.
 class BadRowPolicy {
  public:
   explicit BadRowPolicy(OnBadRow on_bad_row) : on_bad_row_(on_bad_row) {}
   // Throws Error(kData), or counts the row as left out.
   void Handle(std::string_view file, int64_t line, const BadRow& bad);
-  int64_t skipped_rows() const { return skipped_.load(std::memory_order_relaxed); }
+  int64_t skipped_rows() const { return skipped_; }
 
  private:
   const OnBadRow on_bad_row_;
-  std::atomic<int64_t> skipped_{0};  // a counter
+  int64_t skipped_ = 0;
 };
 
 }  // namespace terrace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "data/chunk_producer.h"
 #include "data/number.h"
 
 namespace terrace {
@@ -17,6 +18,7 @@ namespace terrace {
 struct TextBlock {
   std::shared_ptr<const std::string> file;  // as messages name it
   bool starts_file = false;
+  ChunkPlace place;  // as it was read, before TakeLine
   int64_t first_line = 1;
   int64_t lines = 0;
   std::unique_ptr<char[]> buffer;
@@ -47,6 +49,10 @@ class BlockReader {
  public:
   BlockReader(Env& env, std::vector<std::string> paths, BlockOptions options);
 
+  // Before the first Next: makes that begin where a block of the same files did. Returns the first
+  // block of that file, for its header; null if the place is the start of the file. Throws as Next
+  // does, and Error(kUsage) if no line starts there.
+  std::unique_ptr<TextBlock> GoTo(const ChunkPlace& place);
   // Null at the end. Throws what OpenBytes and its Read throw.
   std::unique_ptr<TextBlock> Next();
   // Bytes taken from the files so far.
@@ -54,6 +60,9 @@ class BlockReader {
 
  private:
   void OpenNext();
+  std::unique_ptr<TextBlock> NewBlock() const;
+  // Of the current file, whose bytes before `offset` were read. False if no line starts there.
+  bool SkipTo(const TextBlock& first, int64_t offset);
   // Fills `block` from the current file; closes the file at its end.
   void Fill(TextBlock* block);
   void CutLongLine(TextBlock* block);
@@ -67,8 +76,12 @@ class BlockReader {
   std::unique_ptr<SequentialFile> file_;
   std::shared_ptr<const std::string> file_name_;
   bool at_start_ = false;
+  // Of the current file.
+  int64_t bytes_before_ = 0;  // of input, in the files before it
+  int64_t next_offset_ = 0;
   int64_t next_line_ = 1;
-  std::string rest_;  // of the current file: read, but behind the last line end
+  std::string rest_;             // read, from next_offset_ on
+  bool must_have_more_ = false;  // a block that is known to have been there comes next
 };
 
 }  // namespace terrace

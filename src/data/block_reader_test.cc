@@ -96,6 +96,71 @@ TEST(BlockReader, TextIsNeitherLostNorChanged) {
   }));
 }
 
+// A reader that starts where a block began gives the rest, cut into blocks of its own size.
+TEST(BlockReader, GoesToWhereABlockBegan) {
+  EXPECT_TRUE(rc::check([] {
+    MemoryEnv env;
+    const auto text = rc::gen::container<std::string>(
+        rc::gen::weightedElement<char>({{5, 'a'}, {1, '\n'}, {1, '\r'}, {1, '\xef'}}));
+    env.files["a"] = *text;
+    env.files["b"] = "\xef\xbb\xbf" + *text + *text + *text;
+    env.files["z"] = Zstd(env.files["b"]);
+    env.max_read = *rc::gen::inRange<size_t>(1, 50);
+    const auto size = rc::gen::inRange<size_t>(1, 30);
+    const std::vector<std::string> paths = {"a", "b", "z"};
+    // No line is cut, so that all of the text is in the blocks.
+    const size_t longest = 1000;
+    BlockReader reader(env, paths, {*size, longest});
+    std::vector<std::pair<ChunkPlace, std::string>> blocks;
+    while (const std::unique_ptr<TextBlock> block = reader.Next())
+      blocks.emplace_back(block->place, std::string(block->text()));
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      std::string expected;
+      for (size_t j = i; j < blocks.size(); ++j) expected += blocks[j].second;
+      BlockReader resumed(env, paths, {*size, longest});
+      const std::unique_ptr<TextBlock> first = resumed.GoTo(blocks[i].first);
+      RC_ASSERT((first == nullptr) == (blocks[i].first.offset == 0));
+      std::string rest;
+      while (const std::unique_ptr<TextBlock> block = resumed.Next()) {
+        RC_ASSERT(!rest.empty() || block->place == blocks[i].first);
+        rest += block->text();
+      }
+      RC_ASSERT(rest == expected);
+    }
+  }));
+}
+
+TEST(BlockReader, GoesBehindALineThatIsTooLong) {
+  MemoryEnv env;
+  env.files["a"] = "head\n" + std::string(9000, 'x') + "\nb\n" + std::string(9000, 'y') + "\nc";
+  for (const size_t block_bytes : {1, 9, 10'000}) {
+    BlockReader reader(env, {"a"}, {block_bytes, 5});
+    EXPECT_EQ(reader.GoTo({.offset = 9006, .line = 3})->TakeLine(), "head");
+    std::string text;
+    while (const std::unique_ptr<TextBlock> block = reader.Next()) {
+      if (text.empty()) {
+        EXPECT_EQ(block->first_line, 3);
+      }
+      text += block->text();
+    }
+    EXPECT_THAT(text, ::testing::StartsWith("b\nyyyyyyy"));
+    EXPECT_THAT(text, ::testing::EndsWith("y\nc\n"));
+  }
+}
+
+TEST(BlockReader, GoesOnlyToTheStartOfALine) {
+  MemoryEnv env;
+  env.files["a"] = "one\n" + std::string(9000, 'x') + "\nthree\n";
+  for (const int64_t offset : {1, 3, 5, 12, 4000, 9004, 9006, 9011, 9012, 50'000})
+    EXPECT_EQ(CodeOf([&] {
+                BlockReader reader(env, {"a"}, {1, 5});
+                reader.GoTo({.offset = offset});
+                reader.Next();
+              }),
+              ErrorCode::kUsage)
+        << offset;
+}
+
 TEST(BlockReader, TakeLineMovesTheStart) {
   MemoryEnv env;
   env.files["a"] = "head\r\nbody\n";

@@ -43,6 +43,10 @@ class Input {
     *consumed_ += static_cast<int64_t>(n);
     return n;
   }
+  void SkipFile(uint64_t size) {
+    file_->Skip(size);
+    *consumed_ += static_cast<int64_t>(size);
+  }
 
  private:
   std::string name_;
@@ -63,6 +67,11 @@ class PlainSource : public SequentialFile {
     std::memcpy(to, input_.data(), n);
     input_.Skip(n);
     return n;
+  }
+  void Skip(uint64_t size) override {
+    const size_t n = std::min<uint64_t>(size, input_.size());
+    input_.Skip(n);
+    if (size > n) input_.SkipFile(size - n);
   }
 
  private:

@@ -12,7 +12,8 @@ namespace terrace {
 // Opens `path` ("-": standard input). Its first bytes, not its name, tell whether it is gzip
 // (several members in a row are fine), zstd (several frames are fine) or plain. Read throws
 // Error(kData) with the place if compressed data are corrupt or cut short, Error(kIo) if the system
-// fails. `consumed` is increased by the bytes taken from the file and must outlive the result.
+// fails. `consumed` is increased by the bytes taken from the file, or passed over there, and must
+// outlive the result.
 std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path, int64_t* consumed);
 
 // The path as messages name it.

@@ -1,13 +1,21 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "data/open_data.h"
 
 namespace terrace {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 4096;
+// Of what SaveDenseStats writes: raised with every change.
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kChecksumSeed = 0x64656e7365737461;
 
 // Mean and variance of a sequence (Welford), in the order of the data.
 struct Moments {
@@ -29,7 +37,74 @@ struct Moments {
   }
 };
 
+struct SavedColumn {
+  std::string_view name;
+  double mean;
+  double inv_std;
+};
+
+void Require(bool condition, std::string_view otherwise) {
+  if (!condition)
+    throw Error(ErrorCode::kCorruption,
+                fmt::format("the saved statistics of dense columns are damaged: {}; restore an "
+                            "older snapshot",
+                            otherwise));
+}
+
+std::vector<SavedColumn> ParseStats(std::string_view stats) {
+  Require(stats.size() >= sizeof(kVersion) + sizeof(uint64_t), "they are cut off");
+  std::string_view end = stats.substr(stats.size() - sizeof(uint64_t));
+  stats.remove_suffix(sizeof(uint64_t));
+  Require(TakeValue<uint64_t>(&end) == HashBytes(stats, kChecksumSeed),
+          "their checksum does not match");
+  const auto version = TakeValue<uint32_t>(&stats);
+  Require(version == kVersion, fmt::format("their version is {}, expected {}", version, kVersion));
+  std::vector<SavedColumn> columns;
+  while (!stats.empty()) {
+    SavedColumn column;
+    column.name = TakeBytes(&stats, TakeValue<uint32_t>(&stats));
+    column.mean = TakeValue<double>(&stats);
+    column.inv_std = TakeValue<double>(&stats);
+    Require(std::isfinite(column.mean) && std::isfinite(column.inv_std) && column.inv_std > 0,
+            "a number is out of range");
+    columns.push_back(column);
+  }
+  return columns;
+}
+
 }  // namespace
+
+std::string SaveDenseStats(const FeatureSpec& spec) {
+  std::string stats;
+  AppendValue(&stats, kVersion);
+  for (const DenseColumn& column : spec.dense) {
+    if (!column.config.standardise) continue;
+    AppendValue(&stats, static_cast<uint32_t>(column.config.name.size()));
+    stats += column.config.name;
+    AppendValue(&stats, column.mean);
+    AppendValue(&stats, column.inv_std);
+  }
+  AppendValue(&stats, HashBytes(stats, kChecksumSeed));
+  return stats;
+}
+
+void LoadDenseStats(std::string_view stats, FeatureSpec* spec) {
+  const std::vector<SavedColumn> saved = ParseStats(stats);
+  std::vector<DenseColumn> dense = spec->dense;
+  for (DenseColumn& column : dense) {
+    if (!column.config.standardise) continue;
+    const auto found = std::ranges::find(saved, column.config.name, &SavedColumn::name);
+    if (found == saved.end())
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("data.dense: column {} has standardise = true, but the model was "
+                              "trained without its mean and deviation; set it to false, or train "
+                              "again",
+                              column.config.name));
+    column.mean = found->mean;
+    column.inv_std = found->inv_std;
+  }
+  spec->dense = std::move(dense);
+}
 
 void MeasureDenseColumns(Env& env, const DataConfig& config, FeatureSpec* spec) {
   // What is measured is the value before it is standardised, of cells that are not empty.

@@ -32,6 +32,52 @@ TEST(DenseStats, MeasuresMeanAndDeviationOfCellsThatAreThere) {
   EXPECT_EQ(spec.dense[0].config.clip.size(), 2u);
 }
 
+constexpr const char* kSaved =
+    "format = 'csv'\ntrain = 'f'\nslots = ['a']\n"
+    "dense = ['z', {name='x', standardise=true}, {name='y', standardise=true}]";
+
+TEST(DenseStats, SavedOnesAreFoundByName) {
+  MemoryEnv env;
+  env.files["f"] = "label,a,x,y,z\n1,A,1,8,5\n0,A,2,7,5\n1,A,5,7,6\n";
+  const FeatureSpec measured = Measured(env, DataConfigFrom(kSaved));
+  FeatureSpec loaded = FeatureSpec::Resolve(
+      DataConfigFrom("format = 'csv'\nslots = ['a']\ndense = [{name='y', standardise=true}, 'z']"));
+  LoadDenseStats(SaveDenseStats(measured), &loaded);
+  EXPECT_EQ(loaded.dense[0].mean, measured.dense[2].mean);
+  EXPECT_EQ(loaded.dense[0].inv_std, measured.dense[2].inv_std);
+  EXPECT_EQ(loaded.dense[1].mean, 0);
+}
+
+TEST(DenseStats, AColumnThatWasNotSavedIsNamed) {
+  const FeatureSpec saved = FeatureSpec::Resolve(DataConfigFrom(kSaved));
+  FeatureSpec spec = FeatureSpec::Resolve(
+      DataConfigFrom("format = 'csv'\nslots = ['a']\n"
+                     "dense = [{name='x', standardise=true}, {name='z', standardise=true}]"));
+  spec.dense[0].mean = 5;
+  const auto load = [&] { LoadDenseStats(SaveDenseStats(saved), &spec); };
+  EXPECT_EQ(CodeOf(load), ErrorCode::kUsage);
+  EXPECT_THAT(ErrorOf(load), HasSubstr("data.dense: column z has standardise = true"));
+  EXPECT_EQ(spec.dense[0].mean, 5);
+}
+
+TEST(DenseStats, DamagedOnesAreRefused) {
+  FeatureSpec spec = FeatureSpec::Resolve(DataConfigFrom(kSaved));
+  const std::string good = SaveDenseStats(spec);
+  const auto refused = [&](const std::string& stats) {
+    return CodeOf([&] { LoadDenseStats(stats, &spec); }) == ErrorCode::kCorruption;
+  };
+  EXPECT_FALSE(refused(good));
+  for (size_t i = 0; i < good.size(); ++i) {
+    EXPECT_TRUE(refused(good.substr(0, i))) << i;
+    std::string changed = good;
+    changed[i] ^= 1;
+    EXPECT_TRUE(refused(changed)) << i;
+  }
+  EXPECT_TRUE(refused(good + "x"));
+  spec.dense[1].inv_std = -1;
+  EXPECT_TRUE(refused(SaveDenseStats(spec)));
+}
+
 TEST(DenseStats, MeasuresAfterTheLogarithm) {
   MemoryEnv env;
   env.files["f"] = "label,a,x\n1,A,0\n0,A,3\n";

@@ -95,6 +95,7 @@ class MemoryEnv : public Env {
       at_ += size;
       return size;
     }
+    void Skip(uint64_t size) override { at_ += std::min<uint64_t>(size, contents_.size() - at_); }
 
    private:
     MemoryEnv* const env_;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/ordered_reader.h"
 #include "data/shuffle_buffer.h"
+#include "data/stream_position.h"
 #include "data/synthetic.h"
 #include "data/text_producer.h"
 
@@ -24,12 +25,22 @@ struct InputSize {
 class ExampleStream : public DataStream {
  public:
   ExampleStream(std::unique_ptr<ChunkProducer> producer, InputSize size, int threads,
-                ShuffleOptions shuffle, int64_t max_examples)
+                int64_t max_examples, const StreamKind& kind, const std::vector<InputFile>& files,
+                const StreamPosition& start)
       : size_(size),
         max_examples_(max_examples),
         shape_(producer->shape()),
-        reader_(std::move(producer), threads, shuffle.examples),
-        buffer_(&reader_, shuffle) {}
+        positions_(kind, files),
+        delivered_(start.delivered),
+        reader_(std::move(producer), threads, kind.shuffle.examples, start.block.before),
+        buffer_(&reader_, kind.shuffle) {
+    if (!buffer_.GoTo(start.block))
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} has changed since the position was saved: it has fewer examples; "
+                              "restore it as it was, or train from the start",
+                              PartName(kind.part)));
+    Publish(start.delivered);
+  }
 
   const BatchShape& shape() const override { return shape_; }
 
@@ -43,12 +54,11 @@ class ExampleStream : public DataStream {
     if (max_examples_ >= 0) size = std::min(size, max_examples_ - before);
     while (batch->examples < size && buffer_.Take(size - batch->examples, batch) > 0) {
     }
-    delivered_.store(before + batch->examples, std::memory_order_relaxed);
-    bytes_.store(buffer_.bytes_taken(), std::memory_order_relaxed);
+    Publish(before + batch->examples);
     return batch->examples > 0;
   }
 
-  int64_t skipped_rows() const override { return reader_.producer().skipped_rows(); }
+  int64_t skipped_rows() const override { return skipped_rows_.load(std::memory_order_relaxed); }
 
   double progress() const override {
     const auto delivered = static_cast<double>(delivered_.load(std::memory_order_relaxed));
@@ -71,20 +81,28 @@ class ExampleStream : public DataStream {
     return max_examples_ < 0 ? size_.examples : std::min(size_.examples, max_examples_);
   }
 
+  std::string position() const override {
+    return positions_.Write(delivered_.load(std::memory_order_relaxed), buffer_.position());
+  }
+
  private:
+  void Publish(int64_t delivered) {
+    delivered_.store(delivered, std::memory_order_relaxed);
+    bytes_.store(buffer_.bytes_taken(), std::memory_order_relaxed);
+    skipped_rows_.store(reader_.delivered().skipped_rows, std::memory_order_relaxed);
+  }
+
   const InputSize size_;
   const int64_t max_examples_;
   const BatchShape shape_;
+  const PositionWriter positions_;
   // Written by Next, read by whoever shows progress.
-  std::atomic<int64_t> delivered_{0};
+  std::atomic<int64_t> delivered_;
   std::atomic<double> bytes_{0};
+  std::atomic<int64_t> skipped_rows_{0};
   OrderedReader reader_;
   ShuffleBuffer buffer_;
 };
-
-const char* PartName(DataPart part) {
-  return part == DataPart::kTrain ? "data.train" : "data.test";
-}
 
 std::vector<std::string> ExpandPaths(Env& env, const std::vector<std::string>& patterns,
                                      DataPart part) {
@@ -107,12 +125,15 @@ std::vector<std::string> ExpandPaths(Env& env, const std::vector<std::string>& p
 }
 
 // Also finds out, before anything is read, that a file is not there.
-int64_t TotalBytes(Env& env, const std::vector<std::string>& paths) {
+std::vector<InputFile> FindFiles(Env& env, const std::vector<std::string>& paths) {
+  std::vector<InputFile> files;
+  for (const std::string& path : paths) files.push_back({path, env.FileSize(path)});
+  return files;
+}
+
+int64_t TotalBytes(const std::vector<InputFile>& files) {
   int64_t total = 0;
-  for (const std::string& path : paths) {
-    const int64_t size = env.FileSize(path);
-    total = size < 0 || total < 0 ? -1 : total + size;
-  }
+  for (const InputFile& file : files) total = file.bytes < 0 || total < 0 ? -1 : total + file.bytes;
   return total;
 }
 
@@ -122,12 +143,18 @@ std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const F
                                      const OpenDataOptions& options) {
   const bool train = options.part == DataPart::kTrain;
   const ShuffleOptions shuffle{train ? config.shuffle : 0, options.seed, options.epoch};
+  const StreamKind kind{config.format, options.part, shuffle};
   const auto threads = static_cast<int>(config.threads);
+  StreamPosition start;
+  if (!options.position.empty()) start = ParsePosition(options.position);
   if (config.format == DataFormat::kSynthetic) {
     const SyntheticConfig& synthetic = config.synthetic;
     const InputSize size{-1, train ? synthetic.train_examples : synthetic.test_examples};
-    return std::make_unique<ExampleStream>(MakeSyntheticProducer(synthetic, spec, options.part),
-                                           size, threads, shuffle, options.max_examples);
+    if (!options.position.empty()) CheckPosition(start, kind, {});
+    return std::make_unique<ExampleStream>(
+        MakeSyntheticProducer(synthetic, spec, options.part, SyntheticKeys::kHashed,
+                              start.block.chunk.offset),
+        size, threads, options.max_examples, kind, std::vector<InputFile>{}, start);
   }
   const std::vector<std::string> paths =
       ExpandPaths(env, train ? config.train : config.test, options.part);
@@ -135,9 +162,11 @@ std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const F
     throw Error(ErrorCode::kUsage, fmt::format("{} is standard input, which can be read only once; "
                                                "set train.epochs = 1, or name a file",
                                                PartName(options.part)));
-  const InputSize size{TotalBytes(env, paths), -1};
-  return std::make_unique<ExampleStream>(MakeTextProducer(env, paths, config, spec), size, threads,
-                                         shuffle, options.max_examples);
+  const std::vector<InputFile> files = FindFiles(env, paths);
+  if (!options.position.empty()) CheckPosition(start, kind, files);
+  return std::make_unique<ExampleStream>(
+      MakeTextProducer(env, paths, config, spec, options.block_bytes, start.block.chunk),
+      InputSize{TotalBytes(files), -1}, threads, options.max_examples, kind, files, start);
 }
 
 }  // namespace terrace

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/env.h"
@@ -19,12 +20,16 @@ struct OpenDataOptions {
   DataPart part = DataPart::kTrain;
   uint64_t seed = 0;          // of the shuffle; test data is never shuffled
   int64_t epoch = 0;          // another order each epoch
-  int64_t max_examples = -1;  // stop after so many; -1: all
+  int64_t max_examples = -1;  // stop after so many, from the start of the data; -1: all
+  // Go on where a stream was that gave this position; empty: at the start.
+  std::string position = {};
+  size_t block_bytes = size_t{1} << 20;  // of text, for a thread to parse at a time
 };
 
 // A BatchSource that also tells how far it is.
 class DataStream : public BatchSource {
  public:
+  // Rows left out as bad, in the input behind what was delivered.
   virtual int64_t skipped_rows() const = 0;
   // Share of the input consumed, 0..1, or -1 where the size is unknown (standard input).
   virtual double progress() const = 0;
@@ -32,12 +37,26 @@ class DataStream : public BatchSource {
   virtual int64_t buffer_bytes() const = 0;
   // Examples of the whole stream if known in advance (synthetic), else -1.
   virtual int64_t total_examples() const = 0;
+  // Where the stream is after the last Next, for OpenDataOptions::position: some numbers and the
+  // names of files. For Next's thread.
+  virtual std::string position() const = 0;
 };
+
+// With a position the stream goes on exactly as the one that gave it would have: batches, counts,
+// limits and progress, whatever the threads. Throws Error(kCorruption) if it is damaged and
+// Error(kUsage) if seed, epoch, data.shuffle or the files read so far are others; files may have
+// grown, and more may follow. Standard input has to be given from its start again.
 std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const FeatureSpec& spec,
                                      const OpenDataOptions& options);
 
 // Measures mean and standard deviation of the dense columns with standardise = true on the first
 // data.standardise_rows rows of the training data. Does nothing if there is no such column.
 void MeasureDenseColumns(Env& env, const DataConfig& config, FeatureSpec* spec);
+
+// What was measured, to be kept with a model. Loading finds columns by name; it throws
+// Error(kUsage) if one with standardise = true is not there, Error(kCorruption) if `stats` is
+// damaged, and then leaves `spec` as it was.
+std::string SaveDenseStats(const FeatureSpec& spec);
+void LoadDenseStats(std::string_view stats, FeatureSpec* spec);
 
 }  // namespace terrace

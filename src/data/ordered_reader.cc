@@ -10,10 +10,11 @@
 namespace terrace {
 
 OrderedReader::OrderedReader(std::unique_ptr<ChunkProducer> producer, int threads,
-                             int64_t ahead_examples)
+                             int64_t ahead_examples, InputCounts before)
     : producer_(std::move(producer)),
       ahead_chunks_(2 * static_cast<size_t>(threads) + 2),
-      ahead_examples_(ahead_examples) {
+      ahead_examples_(ahead_examples),
+      delivered_(before) {
   try {
     for (int i = 0; i < threads; ++i) {
       threads_.emplace_back([this, i] {
@@ -51,7 +52,7 @@ void OrderedReader::ParseLoop() {
       error = std::current_exception();
     }
     chunk_bytes_.fetch_add(BatchBytes(*chunk) - bytes_before, std::memory_order_relaxed);
-    Deliver(number, std::move(chunk), error);
+    Deliver(number, std::move(chunk), work->skipped_rows, error);
   }
 }
 
@@ -62,7 +63,7 @@ std::unique_ptr<ChunkWork> OrderedReader::Claim(int64_t* number) {
   try {
     work = producer_->Claim();
   } catch (...) {
-    Deliver(Append(0), nullptr, std::current_exception());
+    Deliver(Append({}, 0), nullptr, 0, std::current_exception());
     return nullptr;
   }
   if (work == nullptr) {
@@ -71,7 +72,7 @@ std::unique_ptr<ChunkWork> OrderedReader::Claim(int64_t* number) {
     ready_.NotifyAll();
     return nullptr;
   }
-  *number = Append(producer_->bytes_claimed());
+  *number = Append(work->begin, producer_->bytes_claimed());
   return work;
 }
 
@@ -82,9 +83,11 @@ bool OrderedReader::WaitForRoom() {
   return !ended_;
 }
 
-int64_t OrderedReader::Append(int64_t bytes_claimed) {
+int64_t OrderedReader::Append(const ChunkPlace& begin, int64_t bytes_claimed) {
   MutexLock lock(&mu_);
-  pending_.emplace_back().bytes_claimed = bytes_claimed;
+  Pending& pending = pending_.emplace_back();
+  pending.begin = begin;
+  pending.bytes_claimed = bytes_claimed;
   return first_ + static_cast<int64_t>(pending_.size()) - 1;
 }
 
@@ -100,12 +103,13 @@ std::unique_ptr<Batch> OrderedReader::EmptyChunk() {
   return std::make_unique<Batch>(MakeBatch(producer_->shape()));
 }
 
-void OrderedReader::Deliver(int64_t number, std::unique_ptr<Batch> chunk,
+void OrderedReader::Deliver(int64_t number, std::unique_ptr<Batch> chunk, int64_t skipped_rows,
                             const std::exception_ptr& error) {
   MutexLock lock(&mu_);
   Pending& pending = pending_[number - first_];
   pending.done = true;
   pending.chunk = std::move(chunk);
+  pending.skipped_rows = skipped_rows;
   pending.error = error;
   if (error != nullptr) {
     ended_ = true;  // what comes behind it would never be delivered
@@ -126,7 +130,9 @@ std::unique_ptr<Batch> OrderedReader::Next() {
   Pending& front = pending_.front();
   if (front.error != nullptr) std::rethrow_exception(front.error);
   std::unique_ptr<Batch> chunk = std::move(front.chunk);
-  bytes_delivered_ = front.bytes_claimed;
+  delivered_.bytes = front.bytes_claimed;
+  delivered_.skipped_rows += front.skipped_rows;
+  begin_ = front.begin;
   pending_.pop_front();
   ++first_;
   ready_examples_ -= chunk->examples;

@@ -231,11 +231,12 @@ struct RangeWork : ChunkWork {
 class SyntheticProducer : public ChunkProducer {
  public:
   SyntheticProducer(const SyntheticConfig& config, const FeatureSpec& spec, DataPart part,
-                    SyntheticKeys keys)
+                    SyntheticKeys keys, int64_t first)
       : shape_(spec.shape),
         part_(part == DataPart::kTrain ? kTrainPart : kTestPart),
         examples_(part == DataPart::kTrain ? config.train_examples : config.test_examples),
-        generator_(config, spec, keys) {
+        generator_(config, spec, keys),
+        next_(first) {
     shape_.has_truth = true;
   }
 
@@ -244,8 +245,10 @@ class SyntheticProducer : public ChunkProducer {
   std::unique_ptr<ChunkWork> Claim() override {
     if (next_ >= examples_) return nullptr;
     const int64_t count = std::min(generator_.chunk_examples(), examples_ - next_);
+    auto work = std::make_unique<RangeWork>(next_, count);
+    work->begin.offset = next_;
     next_ += count;
-    return std::make_unique<RangeWork>(next_ - count, count);
+    return work;
   }
 
   void Produce(ChunkWork& work, Batch* chunk) override {
@@ -258,15 +261,15 @@ class SyntheticProducer : public ChunkProducer {
   const PartNumber part_;
   const int64_t examples_;
   const ExampleGenerator generator_;
-  int64_t next_ = 0;  // example to claim; Claim's callers take turns
+  int64_t next_;  // example to claim; Claim's callers take turns
 };
 
 }  // namespace
 
 std::unique_ptr<ChunkProducer> MakeSyntheticProducer(const SyntheticConfig& config,
                                                      const FeatureSpec& spec, DataPart part,
-                                                     SyntheticKeys keys) {
-  return std::make_unique<SyntheticProducer>(config, spec, part, keys);
+                                                     SyntheticKeys keys, int64_t first) {
+  return std::make_unique<SyntheticProducer>(config, spec, part, keys, first);
 }
 
 }  // namespace terrace

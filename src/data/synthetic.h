@@ -28,9 +28,10 @@ enum class SyntheticKeys {
 };
 
 // Slots and dense columns are those of the spec. Both parts have the same hidden model. The config
-// has values that its Visit accepts.
+// has values that its Visit accepts. Examples before number `first` are left out.
 std::unique_ptr<ChunkProducer> MakeSyntheticProducer(const SyntheticConfig& config,
                                                      const FeatureSpec& spec, DataPart part,
-                                                     SyntheticKeys keys = SyntheticKeys::kHashed);
+                                                     SyntheticKeys keys = SyntheticKeys::kHashed,
+                                                     int64_t first = 0);
 
 }  // namespace terrace

@@ -19,12 +19,12 @@ struct TextWork : ChunkWork {
 class TextProducer : public ChunkProducer {
  public:
   TextProducer(Env& env, const std::vector<std::string>& paths, const DataConfig& config,
-               const FeatureSpec& spec, size_t block_bytes)
+               const FeatureSpec& spec, size_t block_bytes, const ChunkPlace& start)
       : config_(config),
         spec_(spec),
         has_header_(config.format == DataFormat::kCsv || config.format == DataFormat::kTsv),
         blocks_(env, paths, {block_bytes, static_cast<size_t>(config.max_line_bytes)}),
-        bad_rows_(config.on_bad_row) {
+        start_(start) {
     if (config.format == DataFormat::kCriteo)
       parser_ = MakeDelimitedParser(config_, spec_, CriteoColumns(), "criteo");
     else if (!has_header_)
@@ -34,9 +34,11 @@ class TextProducer : public ChunkProducer {
   const BatchShape& shape() const override { return spec_.shape; }
 
   std::unique_ptr<ChunkWork> Claim() override {
+    if (!started_) Start();
     auto work = std::make_unique<TextWork>();
     work->block = blocks_.Next();
     if (work->block == nullptr) return nullptr;
+    work->begin = work->block->place;
     if (has_header_ && work->block->starts_file) ReadHeader(work->block.get());
     work->parser = parser_;
     return work;
@@ -46,12 +48,18 @@ class TextProducer : public ChunkProducer {
 
   void Produce(ChunkWork& work, Batch* chunk) override {
     const auto& text = static_cast<const TextWork&>(work);
-    text.parser->Parse(*text.block, &bad_rows_, chunk);
+    BadRowPolicy bad_rows(config_.on_bad_row);
+    text.parser->Parse(*text.block, &bad_rows, chunk);
+    work.skipped_rows = bad_rows.skipped_rows();
   }
 
-  int64_t skipped_rows() const override { return bad_rows_.skipped_rows(); }
-
  private:
+  void Start() {
+    started_ = true;
+    const std::unique_ptr<TextBlock> first = blocks_.GoTo(start_);
+    if (has_header_ && first != nullptr) ReadHeader(first.get());
+  }
+
   // Columns are looked up in each file by name; files with the same header share a parser.
   void ReadHeader(TextBlock* block) {
     std::vector<std::string> columns = SplitHeader(block->TakeLine(), *block->file);
@@ -89,16 +97,16 @@ class TextProducer : public ChunkProducer {
   BlockReader blocks_;
   std::vector<std::string> columns_;
   std::shared_ptr<const RowParser> parser_;
-
-  BadRowPolicy bad_rows_;
+  const ChunkPlace start_;
+  bool started_ = false;
 };
 
 }  // namespace
 
 std::unique_ptr<ChunkProducer> MakeTextProducer(Env& env, const std::vector<std::string>& paths,
                                                 const DataConfig& config, const FeatureSpec& spec,
-                                                size_t block_bytes) {
-  return std::make_unique<TextProducer>(env, paths, config, spec, block_bytes);
+                                                size_t block_bytes, const ChunkPlace& start) {
+  return std::make_unique<TextProducer>(env, paths, config, spec, block_bytes, start);
 }
 
 }  // namespace terrace
