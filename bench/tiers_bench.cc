@@ -140,7 +140,7 @@ class TierBench {
         state_(config_, spec_, &CpuDevice()) {
     if (tiered()) {
       TERRACE_CHECK(config_.tiers.memory.budget > 0);
-      state_.OpenDiskTier(config_.tiers, &PosixEnv(), kStores.at(options.store));
+      state_.OpenDiskTier(config_.tiers, &PosixEnv(), kStores.at(options.store), {});
     }
   }
 

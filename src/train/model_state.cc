@@ -47,6 +47,12 @@ int64_t TierMemory(const TiersConfig& config, size_t tables) {
   return memory / Count(tables);
 }
 
+void StartFrom(const ModelState::StorePath& from, const std::string& table, DiskOptions* options) {
+  if (!from) return;
+  options->start_from = from(table);
+  options->partitions = 0;  // as they were
+}
+
 // Rows that are due as far as training is.
 std::function<RowTest()> DueTest(const TableLife& life, const RowLayout& layout) {
   return [&life, at = layout.stats_offset()]() -> RowTest {
@@ -105,9 +111,8 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
     CheckDirectoryName(schema.name);
     DiskOptions options = StoreOptions(t, env, TierMemory(config, tables.size()));
     options.batch_keys = kMostChunkRows;
-    if (from) options.start_from = from(schema.name);
-    if (options.start_from.empty() && config.disk.partitions > 0)
-      options.partitions = static_cast<int>(config.disk.partitions);
+    if (config.disk.partitions > 0) options.partitions = static_cast<int>(config.disk.partitions);
+    StartFrom(from, schema.name, &options);
     tiered.push_back(std::make_unique<TieredTable>(
         tables[t].get(), open(config.disk.path + "/" + schema.name, options), config.memory.policy,
         UnseenRows(t)));
@@ -132,7 +137,7 @@ void ModelState::OpenSaveStores(const std::string& dir, int64_t memory, Env* env
     CheckDirectoryName(schema.name);
     DiskOptions options =
         StoreOptions(t, env, memory > 0 ? memory / Count(tables.size()) : kSaveMemory);
-    if (from) options.start_from = from(schema.name);
+    StartFrom(from, schema.name, &options);
     save_stores.push_back(open(dir + "/" + schema.name, options));
     if (from) LoadRows(t, save_stores.back().get());
   }

@@ -48,6 +48,7 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, PipelineOpt
       write_queue_(kNoLimit),
       free_writes_(kNoLimit),
       reader_(options_.start),
+      last_saved_(reader_.steps),
       skipped_rows_(reader_.skipped_rows),
       sweepers_(state->tables.size()),
       dedup_running_(dedup_threads_) {

@@ -173,6 +173,7 @@ class Pipeline {
   StageTime read_time_;
   ReaderState reader_;
   double last_snapshot_ = 0;  // when it was read
+  int64_t last_saved_ = 0;    // batches before it
   uint64_t items_read_ = 0;
   int64_t skipped_rows_ = 0;
   std::atomic<int64_t> train_reader_bytes_{0};  // at most

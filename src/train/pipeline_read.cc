@@ -63,8 +63,8 @@ void Pipeline::ReadLoop() {
     for (int64_t epoch = reader_.epoch + (reader_.epoch_ended ? 1 : 0);
          more && epoch < config_.train.epochs; ++epoch)
       more = ReadEpoch(epoch);
-    // Where nothing was trained the state is that of the snapshot it began with.
-    if (!config_.snapshot.dir.empty() && reader_.steps > options_.start.steps)
+    // Where nothing was trained since the last one, that is the state.
+    if (!config_.snapshot.dir.empty() && reader_.steps > last_saved_)
       (void)EmitSnapshot(reader_, true);
   }
   read_time_.busy = NowSeconds() - start - read_time_.wait_input - read_time_.wait_output;
@@ -94,6 +94,7 @@ bool Pipeline::EmitSnapshot(ReaderState reader, bool last) {
   item->snapshot->last = last;
   item->snapshot->reader = std::move(reader);
   last_snapshot_ = NowSeconds();
+  last_saved_ = item->step;
   return Emit(std::move(item));
 }
 
@@ -172,18 +173,19 @@ bool Pipeline::ReadEvaluation(bool last) {
   for (;;) {
     std::unique_ptr<WorkItem> item = NewItem();
     if (item == nullptr) return false;
-    const bool more =
-        !stop_.load(std::memory_order_relaxed) && stream->Next(config_.train.batch, &item->batch);
+    const bool stopped = stop_.load(std::memory_order_relaxed);
+    const bool more = !stopped && stream->Next(config_.train.batch, &item->batch);
     item->kind = more ? WorkItem::Kind::kEval : WorkItem::Kind::kEvalEnd;
+    item->complete = !stopped;
     item->step = reader_.steps;
     item->tick = reader_.tick;
     item->epoch = reader_.epoch;
     item->last_eval = last;
     if (!Emit(std::move(item))) return false;
+    if (stopped) return false;
     if (!more) break;
   }
   test_reader_bytes_ = std::max<int64_t>(test_reader_bytes_, stream->buffer_bytes());
-  if (stop_.load(std::memory_order_relaxed)) return false;
   reader_.eval_due = false;
   if (config_.eval.early_stopping == 0) return true;
   ScopedSeconds wait(&read_time_.wait_output);

@@ -233,7 +233,9 @@ inline void WriteData(uint64_t number, const std::string& dir, TierCase* c) {
 
 inline ModelState::OpenStore StoreOf(const TierCase& c) {
   return [&c](const std::string& path, DiskOptions store) {
-    store.index_bytes = c.index_bytes;
+    // Each partition takes some of it.
+    const bool few = store.partitions >= 1 && store.partitions <= 4;
+    store.index_bytes = few ? c.index_bytes : 3 * c.index_bytes;
     store.page_bytes = c.page_bytes;
     return DiskStore::Open(path, store);
   };

@@ -79,6 +79,20 @@ void AddLife(const LifeReport& life, Json* json) {
                      {"admission_bytes", life.admission_bytes}};
 }
 
+void AddSnapshots(const RunReport& report, Json* json) {
+  if (report.resumed_from >= 0) (*json)["resumed_from"] = report.resumed_from;
+  const SnapshotReport& snapshots = report.snapshots;
+  if (snapshots.taken + snapshots.failed == 0) return;
+  (*json)["snapshots"] = {{"taken", snapshots.taken},
+                          {"failed", snapshots.failed},
+                          {"last_batch", snapshots.last_batch},
+                          {"seconds", snapshots.seconds},
+                          {"longest_seconds", snapshots.longest_seconds},
+                          {"pause", snapshots.pause},
+                          {"longest_pause", snapshots.longest_pause},
+                          {"rows_written", snapshots.rows_written}};
+}
+
 const char* KindName(ModelKind kind) {
   switch (kind) {
     case ModelKind::kLr:
@@ -148,7 +162,8 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
   json["saturated"] = report.saturated;
   json["seconds"] = report.seconds;
   json["train_seconds"] = report.train_seconds;
-  json["examples_per_second"] = PerSecond(report.examples, report.train_seconds);
+  json["examples_per_second"] =
+      PerSecond(report.examples - report.resumed_examples, report.train_seconds);
   json["threads"] = report.threads;
   json["isa"] = IsaName(CurrentIsa());
   for (const StageReport& stage : report.stages)
@@ -161,6 +176,7 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
   json["rows"] = report.rows;
   AddTiers(config, report, &json["tiers"]);
   AddLife(report.life, &json);
+  AddSnapshots(report, &json);
   json["queue_bytes"] = report.queue_bytes;
   json["reader_bytes"] = report.reader_bytes;
   json["scratch_bytes"] = report.scratch_bytes;
@@ -225,15 +241,25 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
   if (report.saturated > 0)
     result.AddRow(
         {"numbers too large for their codec", ShortCount(static_cast<double>(report.saturated))});
-  result.AddRow({"speed", fmt::format("{} examples/s, {} threads, {} in all",
-                                      ShortCount(PerSecond(report.examples, report.train_seconds)),
-                                      report.threads, ShortSeconds(report.seconds))});
+  result.AddRow(
+      {"speed", fmt::format("{} examples/s, {} threads, {} in all",
+                            ShortCount(PerSecond(report.examples - report.resumed_examples,
+                                                 report.train_seconds)),
+                            report.threads, ShortSeconds(report.seconds))});
   if (!report.tiers.used)
     result.AddRow(
         {"rows", fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
                              ShortBytes(static_cast<double>(report.arena_bytes)),
                              ShortBytes(static_cast<double>(report.index_bytes)))});
   if (report.tiers.used) AddTierRows(report, &result);
+  const SnapshotReport& snapshots = report.snapshots;
+  if (snapshots.taken + snapshots.failed > 0)
+    result.AddRow(
+        {"snapshots",
+         fmt::format(
+             "{} taken{}, the longest in {}; training paused for {} at most", snapshots.taken,
+             snapshots.failed > 0 ? fmt::format(", {} failed", snapshots.failed) : "",
+             ShortSeconds(snapshots.longest_seconds), ShortSeconds(snapshots.longest_pause))});
   result.AddRow({"dense parameters", ShortCount(static_cast<double>(report.dense_params))});
   result.AddRow({"peak memory", ShortBytes(static_cast<double>(report.peak_rss))});
   result.AddRow({"model digest", report.model_digest});

@@ -119,6 +119,7 @@ class TrainStage {
     carried_saturated_ = report_.saturated;
     const SnapshotInfo& info = from_->info();
     report_.resumed_from = info.batch;
+    report_.resumed_examples = report_.examples;
     lineage_ = info.lineage;
     lineage_.push_back(fmt::format("batch {}, {}", info.batch, info.created));
     if (options_.show_progress)
@@ -137,8 +138,6 @@ class TrainStage {
   }
 
   void TakeSnapshot(SnapshotPoint* point) {
-    // What was read to the end may not have been evaluated.
-    point->reader.eval_due = point->reader.eval_due || eval_skipped_;
     report_.saturated = carried_saturated_ + step_->saturated();
     report_.life.expired = carried_expired_ + step_->restarted();
     std::vector<SnapshotTaker::File> files;
@@ -212,10 +211,9 @@ class TrainStage {
 
   void EndEvaluation(const WorkItem& item) {
     bool go_on = true;
-    eval_skipped_ = stop_.load(std::memory_order_relaxed);
-    if (collector_ == nullptr && !stop_.load(std::memory_order_relaxed))
+    if (collector_ == nullptr && item.complete)
       throw Error(ErrorCode::kData, "the test data has no examples; check data.test");
-    if (collector_ != nullptr && !stop_.load(std::memory_order_relaxed)) {
+    if (collector_ != nullptr && item.complete) {
       Evaluation evaluation;
       evaluation.step = item.step;
       evaluation.epoch = item.epoch + 1;
@@ -288,7 +286,8 @@ class TrainStage {
     if (item.progress >= 0) line += fmt::format("  {:3.0f} %", 100 * item.progress);
     line +=
         fmt::format("  {} examples  {}/s", ShortCount(static_cast<double>(report_.examples)),
-                    ShortCount(static_cast<double>(report_.examples) / std::max(seconds, 1e-9)));
+                    ShortCount(static_cast<double>(report_.examples - report_.resumed_examples) /
+                               std::max(seconds, 1e-9)));
     if (!state_->tiered.empty()) line += TierProgress();  // before what a narrow terminal cuts
     if (item.progress > 0.001)
       line += fmt::format("  ETA {}", ShortSeconds(seconds * (1 - item.progress) / item.progress));
@@ -451,7 +450,6 @@ class TrainStage {
   RunningTrainMetrics running_;
   int64_t epoch_ = 0;
   int64_t carried_expired_ = 0, carried_saturated_ = 0;  // of the run before the snapshot
-  bool eval_skipped_ = false;                            // the last one
   const double start_ = NowSeconds();
   double train_started_ = 0;
   double eval_started_ = 0;

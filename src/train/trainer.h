@@ -89,7 +89,8 @@ struct RunReport {
   TierReport tiers;
   LifeReport life;
   SnapshotReport snapshots;
-  int64_t resumed_from = -1;  // batch of the snapshot; -1: trained from the start
+  int64_t resumed_from = -1;     // batch of the snapshot; -1: trained from the start
+  int64_t resumed_examples = 0;  // trained before it
   std::vector<TimePoint> timeline;
   int64_t queue_bytes = 0;
   int64_t reader_bytes = 0;

@@ -40,6 +40,7 @@ struct WorkItem {
 
   Kind kind = Kind::kTrain;
   bool last_eval = false;  // of the run
+  bool complete = false;   // kEvalEnd: all of the test data was read
   int64_t step = 0;        // training batches up to here, this one included
   int64_t epoch = 0;
   uint32_t tick = 0;     // of train.clock; never decreases
