@@ -40,6 +40,18 @@ TEST_F(FaultEnvTest, EachOperationCanBeMadeToFail) {
               ElementsAre("create", "open", "read", "rename", "sync", "sync directory", "write"));
 }
 
+TEST_F(FaultEnvTest, SkippingFailsAsReadingDoes) {
+  Put("a", "0123");
+  FaultEnv env(PosixEnv());
+  const auto file = env.OpenForRead(Path("a"));
+  file->Skip(2);
+  char next;
+  EXPECT_EQ(file->Read(&next, 1), 1U);
+  EXPECT_EQ(next, '2');
+  env.Inject({.kinds = FaultEnv::kRead});
+  EXPECT_THAT(ErrorOf([&] { file->Skip(1); }), HasSubstr("Input/output error"));
+}
+
 TEST_F(FaultEnvTest, FaultIsOfTheChosenKindAndReason) {
   FaultEnv env(PosixEnv());
   env.Inject({.at = 1, .kinds = FaultEnv::kRename | FaultEnv::kLink, .error = ENOSPC});
