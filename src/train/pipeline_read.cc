@@ -58,8 +58,12 @@ void Pipeline::ReadLoop() {
     (void)ReadEvaluation(true);
   } else {
     bool more = true;
-    if (reader_.eval_due) more = ReadEvaluation(reader_.epoch_ended && LastEpoch());
-    if (reader_.epoch_ended) more = more && !LastEpoch();
+    if (reader_.eval_due) {
+      const bool last = reader_.eval_ends && LastEpoch();
+      more = ReadEvaluation(last);
+      reader_.ended = more && last;
+    }
+    if (reader_.epoch_ended || reader_.ended) more = more && !LastEpoch();
     for (int64_t epoch = reader_.epoch + (reader_.epoch_ended ? 1 : 0);
          more && epoch < config_.train.epochs; ++epoch)
       more = ReadEpoch(epoch);
@@ -104,7 +108,7 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
   options.epoch = epoch;
   if (epoch == reader_.epoch && !reader_.epoch_ended) options.position = reader_.position;
   reader_.epoch = epoch;
-  reader_.epoch_ended = false;
+  reader_.epoch_ended = reader_.eval_ends = reader_.ended = false;
   std::unique_ptr<DataStream> stream = options_.open(options);
   const auto epochs = static_cast<double>(config_.train.epochs);
   // A snapshot after the last batch of an epoch waits for its evaluation.
@@ -150,8 +154,10 @@ bool Pipeline::ReadEpoch(int64_t epoch) {
     reader_.position.clear();
   }
   const bool last = LastEpoch();
+  reader_.eval_ends = true;
   reader_.eval_due = has_test_ && (last || config_.eval.each_epoch);
   if (reader_.eval_due && !ReadEvaluation(last)) return false;
+  reader_.ended = last;
   if (due && !last && !EmitSnapshot(reader_, false)) return false;
   return !last;
 }

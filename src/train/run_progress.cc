@@ -75,7 +75,9 @@ std::string SaveReader(const ReaderState& reader) {
   AppendValue(&to, reader.tick);
   AppendValue(&to, reader.epoch);
   AppendValue(&to, reader.eval_due);
+  AppendValue(&to, reader.eval_ends);
   AppendValue(&to, reader.epoch_ended);
+  AppendValue(&to, reader.ended);
   AppendValue(&to, reader.skipped_rows);
   AppendText(&to, reader.position);
   return to;
@@ -87,7 +89,9 @@ ReaderState LoadReader(std::string_view saved) {
   reader.tick = TakeValue<uint32_t>(&saved);
   reader.epoch = TakeValue<int64_t>(&saved);
   reader.eval_due = TakeBool(&saved);
+  reader.eval_ends = TakeBool(&saved);
   reader.epoch_ended = TakeBool(&saved);
+  reader.ended = TakeBool(&saved);
   reader.skipped_rows = TakeValue<int64_t>(&saved);
   reader.position = TakeText(&saved);
   CheckEnd(saved, "the reader's position");

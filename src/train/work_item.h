@@ -17,7 +17,9 @@ struct ReaderState {
   uint32_t tick = 0;         // of the last one
   int64_t epoch = 0;         // from 0
   bool eval_due = false;     // an evaluation belongs here and was not completed
+  bool eval_ends = false;    // it is the one after the last batch of an epoch, or of the run
   bool epoch_ended = false;  // the next batch is of the next epoch
+  bool ended = false;        // so is the run, as long as it was to be
   std::string position;      // of the epoch's stream; empty: its start
   int64_t skipped_rows = 0;  // of the epochs before
 };
