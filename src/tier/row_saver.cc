@@ -151,11 +151,9 @@ void RowSaver::Leave(size_t table, std::span<RowMove> victims) {
     state.asked_count -= asked ? 1 : 0;
     state.changed_count -= changed ? 1 : 0;
     move.evict = asked || changed;
-    if (mode_ == Mode::kCut) {
-      if (asked) Copy(table, move.position, move.victim, &state.kept);
-    } else if (move.evict) {
-      state.leaving.emplace_back(move.position, move.victim);
-    }
+    if (asked && mode_ == Mode::kCut) Copy(table, move.position, move.victim, &state.kept);
+    // Another cut may begin before the window ends.
+    if (move.evict) state.leaving.emplace_back(move.position, move.victim);
   }
 }
 

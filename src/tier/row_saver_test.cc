@@ -153,6 +153,22 @@ TEST_F(RowSaverTest, RowsThatLeftForAWindowInPlanningBelongToTheCut) {
   EXPECT_TRUE(saver_->WaitForWrite(1));
 }
 
+TEST_F(RowSaverTest, AWindowInPlanningMayOutlastACut) {
+  TrainRows({1, 2});
+  saver_->BeginCut();
+  TrainRows({2});
+  RowMove move;
+  move.position = PositionOf(2);
+  move.victim = 2;
+  saver_->Leave(0, {&move, 1});
+  EXPECT_TRUE(saver_->FlushAll());
+  saver_->EndCut();
+  saver_->BeginCut();
+  EXPECT_TRUE(saver_->FlushAll());
+  EXPECT_EQ(Stored(), values_);
+  saver_->EndCut();
+}
+
 TEST_F(RowSaverTest, RowsThatWereWrittenLeaveWithoutAWrite) {
   TrainRows({1});
   saver_->StartFlush();
