@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/queue.h"
+#include "base/workers.h"
 #include "checkpoint/dense_part.h"
 #include "cli/row_norms.h"
 #include "tier/disk_page.h"
@@ -44,6 +45,7 @@ class RowStream {
   };
 
   void Run() {
+    NameThisThread("diff-read");
     try {
       store_.Scan(0, store_.partitions(),
                   [&](std::span<const uint64_t> keys, const std::byte* rows) {
