@@ -140,6 +140,51 @@ TEST_F(EnvTest, LockIsHeldByOneObject) {
   env_.Lock(dir_ + "/LOCK");
 }
 
+TEST_F(EnvTest, LockOfADirectoryIsSharedOrAlone) {
+  const std::string path = dir_ + "/d";
+  env_.MakeDirectory(path);
+  {
+    const auto first = env_.TryLockDirectory(path, LockMode::kShared);
+    const auto second = env_.TryLockDirectory(path, LockMode::kShared);
+    ASSERT_NE(first, nullptr);
+    ASSERT_NE(second, nullptr);
+    EXPECT_EQ(env_.TryLockDirectory(path, LockMode::kAlone), nullptr);
+  }
+  const auto alone = env_.TryLockDirectory(path, LockMode::kAlone);
+  ASSERT_NE(alone, nullptr);
+  EXPECT_EQ(env_.TryLockDirectory(path, LockMode::kShared), nullptr);
+  env_.Rename(path, dir_ + "/e");
+  EXPECT_EQ(env_.TryLockDirectory(dir_ + "/e", LockMode::kShared), nullptr);
+  EXPECT_THROW((void)env_.TryLockDirectory(path, LockMode::kShared), Error);
+  EXPECT_THAT(env_.List(dir_ + "/e"), ::testing::IsEmpty());
+}
+
+TEST_F(EnvTest, RemovesATreeButNotWhatItsLinksLeadTo) {
+  env_.MakeDirectory(dir_ + "/a/b/c");
+  env_.MakeDirectory(dir_ + "/other");
+  WriteFileAtomically(env_, dir_ + "/other/file", "stays");
+  WriteFileAtomically(env_, dir_ + "/a/b/file", "goes");
+  std::filesystem::create_directory_symlink(dir_ + "/other", dir_ + "/a/b/link");
+  EXPECT_TRUE(env_.IsDirectory(dir_ + "/a/b"));
+  EXPECT_FALSE(env_.IsDirectory(dir_ + "/a/b/link"));
+  EXPECT_FALSE(env_.IsDirectory(dir_ + "/a/b/file"));
+  EXPECT_THROW(env_.RemoveDirectory(dir_ + "/a"), Error);
+  RemoveTree(env_, dir_ + "/a");
+  EXPECT_THAT(env_.List(dir_), ::testing::ElementsAre("other"));
+  EXPECT_EQ(ReadWholeFile(env_, dir_ + "/other/file"), "stays");
+}
+
+TEST_F(EnvTest, StatusTellsTheNamesOfAFile) {
+  WriteFileAtomically(env_, dir_ + "/a", "bytes");
+  env_.Link(dir_ + "/a", dir_ + "/b");
+  const FileStatus a = env_.Status(dir_ + "/a"), b = env_.Status(dir_ + "/b");
+  EXPECT_EQ(a.inode, b.inode);
+  EXPECT_EQ(a.device, b.device);
+  EXPECT_EQ(a.links, 2);
+  EXPECT_EQ(a.bytes, 5);
+  EXPECT_THROW(env_.Status(dir_ + "/absent"), Error);
+}
+
 TEST_F(EnvTest, PageFilesAreReadAndWrittenAtOffsets) {
   for (const bool direct : {false, true}) {
     const std::string path = dir_ + "/pages";

@@ -198,6 +198,47 @@ TEST_F(CrashTest, ThreadsMayWriteWhileThePowerIsCut) {
   EXPECT_LE(Names().size(), 4u);
 }
 
+// All of a removed tree is there, or a part, or nothing; but never a file that was not in it.
+TEST_F(CrashTest, CrashUndoesTheRemovalOfATree) {
+  std::set<std::string> seen;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Clear();
+    PosixEnv().MakeDirectory(Path("d/inner"));
+    Put("d/a", "1");
+    Put("d/inner/b", "2");
+    FaultEnv env(PosixEnv());
+    env.Rename(Path("d"), Path("gone"));
+    env.SyncDirectory(dir_);
+    RemoveTree(env, Path("gone"));
+    env.Crash(seed);
+    EXPECT_FALSE(PosixEnv().Exists(Path("d")));
+    std::string state;
+    for (const char* name : {"gone", "gone/a", "gone/inner", "gone/inner/b"})
+      state += PosixEnv().Exists(Path(name)) ? '1' : '0';
+    if (seed < 2) {
+      EXPECT_EQ(state, seed == 0 ? "1111" : "0000");
+    }
+    if (state[1] == '1') {
+      EXPECT_EQ(Read("gone/a"), "1");
+    }
+    if (state[3] == '1') {
+      EXPECT_EQ(Read("gone/inner/b"), "2");
+    }
+    seen.insert(state);
+  }
+  EXPECT_GE(seen.size(), 4u);
+}
+
+TEST_F(CrashTest, ATreeThatWasNeverDurableStaysAway) {
+  FaultEnv env(PosixEnv());
+  env.MakeDirectory(Path("d"));
+  env.OpenForWrite(Path("d/a"))->Close();
+  env.SyncDirectory(Path("d"));
+  RemoveTree(env, Path("d"));
+  env.Crash(0);
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
 // What is durable and what is there, as the rules say it.
 class Model {
  public:

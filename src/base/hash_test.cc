@@ -22,6 +22,17 @@ TEST(Hash, DependsOnSeedAndEveryByte) {
   EXPECT_NE(HashBytes(std::string_view("a\0b", 3), 1), HashBytes(std::string_view("a\0c", 3), 1));
 }
 
+TEST(Hash, PiecesGiveTheHashOfTheWhole) {
+  const std::string bytes(100'000, 'x');
+  for (const size_t piece : {size_t{1}, size_t{255}, size_t{4096}, bytes.size()}) {
+    Hasher128 hasher(7);
+    for (size_t at = 0; at < bytes.size(); at += piece)
+      hasher.Add(std::string_view(bytes).substr(at, piece));
+    EXPECT_EQ(hasher.Result(), HashBytes128(bytes.data(), bytes.size(), 7));
+  }
+  EXPECT_EQ(Hasher128(0).Result(), HashBytes128("", 0, 0));
+}
+
 TEST(Hash, UnmixUndoesMix) {
   for (const uint64_t x : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}, uint64_t{1} << 63}) {
     EXPECT_EQ(Unmix64(Mix64(x)), x);

@@ -123,7 +123,7 @@ std::string Snapshot::TablePath(const std::string& name) const {
     throw Error(ErrorCode::kUsage, fmt::format("{}: has no table \"{}\"; its tables: {}", path_,
                                                name, fmt::join(names, ", ")));
   }
-  const std::string store = StorePath(path_, name);
+  const std::string store = TableStorePath(path_, name);
   const std::string manifest = ManifestPath(store);
   if (!env_.Exists(manifest))
     throw Error(ErrorCode::kCorruption, fmt::format("{}: the file is missing from the snapshot; {}",

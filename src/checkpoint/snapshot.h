@@ -103,7 +103,7 @@ class SnapshotEditor {
   std::string BeginTable(const std::string& name);
   // When the store is committed and closed. Makes the change part of the snapshot.
   void EndTable(const std::string& name, int64_t rows_min, int64_t rows_max);
-  // A line of the lineage; written with the next EndTable.
+  // A line of the lineage, for the tables that follow.
   void AddLineage(const std::string& line) { info_.lineage.push_back(line); }
 
  private:
@@ -134,7 +134,7 @@ void RemoveSnapshotLeftovers(Env& env, const std::string& dir);
 std::vector<int64_t> ApplyRetention(Env& env, const std::string& dir, int64_t keep_last,
                                     int64_t keep_every);
 
-// What a path given by a user is, by the first line of the MANIFEST in it.
+// What a path given by a user is, by what is in it. Nothing is checked.
 enum class StoredKind { kNothing, kSnapshot, kSnapshots, kStore };
 StoredKind KindOfStored(Env& env, const std::string& path);
 

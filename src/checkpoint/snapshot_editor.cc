@@ -27,7 +27,7 @@ SnapshotTable& SnapshotEditor::Find(const std::string& name) {
 std::string SnapshotEditor::BeginTable(const std::string& name) {
   SnapshotTable& table = Find(name);
   if (table.settled) {
-    if (HashStore(env_, StorePath(path_, name)) != table.store_hash)
+    if (HashStore(env_, TableStorePath(path_, name)) != table.store_hash)
       throw Error(ErrorCode::kCorruption,
                   fmt::format("{}: table {} is not the one that the snapshot was written with: it "
                               "is damaged or was changed by hand; nothing was changed",
@@ -35,14 +35,14 @@ std::string SnapshotEditor::BeginTable(const std::string& name) {
     table.settled = false;
     WriteSnapshotManifest(env_, path_, info_);
   }
-  return StorePath(path_, name);
+  return TableStorePath(path_, name);
 }
 
 void SnapshotEditor::EndTable(const std::string& name, int64_t rows_min, int64_t rows_max) {
   SnapshotTable& table = Find(name);
   table.rows_min = rows_min;
   table.rows_max = rows_max;
-  table.store_hash = HashStore(env_, StorePath(path_, name));
+  table.store_hash = HashStore(env_, TableStorePath(path_, name));
   table.settled = true;
   WriteSnapshotManifest(env_, path_, info_);
 }

@@ -77,9 +77,9 @@ StoredKind KindOfStored(Env& env, const std::string& given) {
   if (!env.Exists(path + "/.")) return StoredKind::kNothing;
   if (!env.Exists(SnapshotManifestPath(path)))
     return ListSnapshots(env, path).empty() ? StoredKind::kNothing : StoredKind::kSnapshots;
-  return FirstLine(env, SnapshotManifestPath(path)).starts_with("terrace snapshot ")
-             ? StoredKind::kSnapshot
-             : StoredKind::kStore;
+  const bool snapshot = FirstLine(env, SnapshotManifestPath(path)).starts_with("terrace snapshot ");
+  // One whose manifest is damaged is still told by its tables.
+  return snapshot || env.IsDirectory(path + "/tables") ? StoredKind::kSnapshot : StoredKind::kStore;
 }
 
 }  // namespace terrace

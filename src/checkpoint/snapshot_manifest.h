@@ -20,7 +20,7 @@ struct SnapshotTable {
   // False while its rows are being changed, or when such a change was cut off: then the store is
   // whole, but nobody knows which of its two states it is in, and store_hash says nothing.
   bool settled = true;
-  Hash128 store_hash;  // of the MANIFEST of the store
+  Hash128 store_hash = {};  // of the MANIFEST of the store
 };
 
 struct SnapshotDense {
@@ -31,7 +31,7 @@ struct SnapshotDense {
 struct SnapshotFile {
   std::string name;
   int64_t bytes = 0;
-  Hash128 hash;
+  Hash128 hash = {};
 };
 
 struct SnapshotInfo {

@@ -30,7 +30,7 @@ int64_t BatchOfName(std::string_view name) {
 
 std::string SnapshotManifestPath(const std::string& snapshot) { return snapshot + "/MANIFEST"; }
 
-std::string StorePath(const std::string& snapshot, const std::string& table) {
+std::string TableStorePath(const std::string& snapshot, const std::string& table) {
   return snapshot + "/tables/" + EscapeName(table);
 }
 

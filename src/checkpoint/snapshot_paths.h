@@ -20,7 +20,7 @@ std::string BatchName(int64_t batch);
 // -1 if it is not the name of a snapshot.
 int64_t BatchOfName(std::string_view name);
 std::string SnapshotManifestPath(const std::string& snapshot);
-std::string StorePath(const std::string& snapshot, const std::string& table);
+std::string TableStorePath(const std::string& snapshot, const std::string& table);
 // Of the MANIFEST of a table's store.
 Hash128 HashStore(Env& env, const std::string& store);
 // Durable when it returns.

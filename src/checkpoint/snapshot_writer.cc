@@ -57,7 +57,7 @@ void SnapshotWriter::StreamFile(const std::string& name,
 }
 
 std::string SnapshotWriter::TablePath(const std::string& name) const {
-  return StorePath(temporary_, name);
+  return TableStorePath(temporary_, name);
 }
 
 void SnapshotWriter::AddTable(SnapshotTable table) {

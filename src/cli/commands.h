@@ -18,6 +18,8 @@ void AddTrainCommand(CLI::App& app);
 void AddDataCommand(CLI::App& app);
 void AddInspectCommand(CLI::App& app);
 void AddVerifyCommand(CLI::App& app);
+void AddSnapshotCommand(CLI::App& app);
+void AddExportCommand(CLI::App& app);
 void AddRowsCommand(CLI::App& app);
 void AddBenchCommand(CLI::App& app);
 

@@ -20,7 +20,9 @@ Start with:
   terrace data gen clicks.tsv --examples 100000       make some data
   terrace data info clicks.tsv                        look at it
   terrace train CONFIG.toml                           train and evaluate
-  terrace inspect DIR, terrace verify DIR             look into a store on disk, check it
+  terrace snapshot list|diff                          what a run has saved, what changed
+  terrace inspect DIR, terrace verify DIR             look into a snapshot or a store, check it
+  terrace export SNAPSHOT --table NAME --to rows.npy  rows as numbers
   terrace rows find|delete DIR --keys FILE            rows of certain keys
   terrace bench policies                              which rows should stay in memory
 
@@ -41,6 +43,8 @@ int RunCommandLine(int argc, char** argv) {
   AddDataCommand(app);
   AddInspectCommand(app);
   AddVerifyCommand(app);
+  AddSnapshotCommand(app);
+  AddExportCommand(app);
   AddRowsCommand(app);
   AddBenchCommand(app);
   try {

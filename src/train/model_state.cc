@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "tier/digest.h"
+#include "train/table_schemas.h"
 
 namespace terrace {
 namespace {
@@ -71,18 +72,15 @@ std::function<RowTest()> UnseenTest(const TableLife& life, const RowLayout& layo
 }  // namespace
 
 ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device* device) {
-  const bool vectors = UsesVectors(config.model.kind);
   ModelInputs inputs;
   inputs.dense_columns = spec.shape.dense_columns;
   const auto seed = static_cast<uint64_t>(config.seed);
   int64_t column = 0;
-  for (size_t g = 0; g < spec.group_names.size(); ++g) {
-    TableConfig table = config.tables.at(spec.group_names[g]);
-    if (!vectors) table.dim = 0;
-    const bool linear = UsesLinear(config.model.kind) && spec.vectors_only[g] == 0;
-    tables.push_back(
-        std::make_unique<MemoryTier>(TableSchema::Make(spec.group_names[g], table, linear, seed)));
+  for (const TableSchema& made : TableSchemas(config, spec)) {
+    const size_t g = tables.size();
+    tables.push_back(std::make_unique<MemoryTier>(made));
     const TableSchema& schema = tables.back()->schema();
+    const TableConfig& table = schema.config;
     lives.push_back(table.life.counts() ? std::make_unique<TableLife>(table.life) : nullptr);
     admissions.push_back(
         table.admission.by == AdmitBy::kAll

@@ -1,0 +1,15 @@
+// The tables of a run, as its config makes them.
+#pragma once
+
+#include <vector>
+
+#include "data/features.h"
+#include "table/schema.h"
+#include "train/run_config.h"
+
+namespace terrace {
+
+// By key group: of each table of spec.group_names. Throws Error(kUsage) for rows that cannot be.
+std::vector<TableSchema> TableSchemas(const RunConfig& config, const FeatureSpec& spec);
+
+}  // namespace terrace
