@@ -129,7 +129,7 @@ class DiskPartition {
   // Writes the buffer to the log: all of it, or what makes room.
   void FlushBuffer(bool everything, AlignedBuffer* scratch) REQUIRES(mu_);
   void OpenForAppend() REQUIRES(mu_);
-  // Opens the log and appends its entries to `items`, with their LogPlace.
+  // Opens the log and appends its entries to `items`: hash and place in the index.
   void ReadLog(const ManifestLog& entry, Array<KeyItem>* items) REQUIRES(mu_);
   // From items in the order they were written.
   void BuildIndex(LoadScratch* scratch) REQUIRES(mu_);
