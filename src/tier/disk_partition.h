@@ -90,6 +90,10 @@ class DiskPartition {
     ManifestPartition manifest;
     std::shared_ptr<BaseFile> base;
     std::vector<RowSources::Log> unsynced;
+
+    int64_t files_to_sync() const {
+      return static_cast<int64_t>(unsynced.size()) + (base != nullptr && !base->synced());
+    }
   };
   Version Flush(bool seal) EXCLUDES(mu_);
   void MarkSynced(const Version& version) EXCLUDES(mu_);
