@@ -43,6 +43,7 @@ class BaseFile {
 
   // Not durable until synced; a second call does nothing. For one thread at a time.
   void Sync();
+  bool synced() const { return synced_; }
 
  private:
   friend class BaseWriter;

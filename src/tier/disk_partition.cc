@@ -23,7 +23,6 @@ DiskPartition::DiskPartition(DiskContext* context, int number)
     : context_(*context),
       layout_(context->layout),
       number_(number),
-      index_(context->layout.partition_bits),
       buffer_(context->layout.row_bytes) {
   MutexLock lock(&mu_);
   CountUse();
@@ -107,7 +106,7 @@ void DiskPartition::ReadLog(const ManifestLog& entry, Array<KeyItem>* items) {
             ErrorCode::kCorruption,
             fmt::format("{}: page {} holds a key of partition {}, not {}", log->file->path(),
                         number - first, layout_.PartitionOf(page.mix(i)), number_));
-      items->push_back({page.mix(i), LogPlace::Page(number, tombstone).bits});
+      items->push_back({LogIndex::HashOf(page.mix(i)), LogPlace::Page(number, tombstone).bits});
     }
     log->entries += static_cast<int64_t>(page.entries());
   }
@@ -122,8 +121,8 @@ void DiskPartition::BuildIndex(LoadScratch* scratch) {
   index_.Assign(items);
   for (size_t i = 0; i < items.size(); ++i) {
     if (base_ != nullptr && i + kAhead < items.size())
-      base_->filter().Prefetch(items[i + kAhead].mix);
-    CountKey(items[i].mix, {}, LogPlace{items[i].index}.tombstone());
+      base_->filter().Prefetch(LogIndex::MixOf(items[i + kAhead].mix));
+    CountKey(LogIndex::MixOf(items[i].mix), {}, LogPlace{items[i].index}.tombstone());
   }
 }
 
@@ -346,13 +345,12 @@ std::vector<std::string> DiskPartition::InstallLog(const Frozen& frozen,
                                                    std::span<const uint64_t> fences) {
   MutexLock lock(&mu_);
   const uint32_t pages = static_cast<uint32_t>(log->pages);
-  uint32_t page = 0;
   index_.Update([&](uint64_t mix, LogPlace place) -> LogPlace {
     if (place.buffered()) return place;
     if (place.number() >= frozen.end)
       return LogPlace::Page(place.number() - frozen.end + pages, place.tombstone());
-    while (page + 1 < pages && fences[page + 1] <= mix) ++page;
-    return LogPlace::Page(page, place.tombstone());
+    const auto after = std::upper_bound(fences.begin() + 1, fences.end(), mix);
+    return LogPlace::Page(static_cast<uint32_t>(after - fences.begin()) - 1, place.tombstone());
   });
   std::vector<std::string> unused = DropFrozenLogs(frozen);
   for (OpenLog& open : logs_) open.first = open.first - frozen.end + pages;

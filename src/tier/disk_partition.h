@@ -90,6 +90,10 @@ class DiskPartition {
     ManifestPartition manifest;
     std::shared_ptr<BaseFile> base;
     std::vector<RowSources::Log> unsynced;
+
+    int64_t files_to_sync() const {
+      return static_cast<int64_t>(unsynced.size()) + (base != nullptr && !base->synced());
+    }
   };
   Version Flush(bool seal) EXCLUDES(mu_);
   void MarkSynced(const Version& version) EXCLUDES(mu_);
@@ -129,7 +133,7 @@ class DiskPartition {
   // Writes the buffer to the log: all of it, or what makes room.
   void FlushBuffer(bool everything, AlignedBuffer* scratch) REQUIRES(mu_);
   void OpenForAppend() REQUIRES(mu_);
-  // Opens the log and appends its entries to `items`, with their LogPlace.
+  // Opens the log and appends its entries to `items`: hash and place in the index.
   void ReadLog(const ManifestLog& entry, Array<KeyItem>* items) REQUIRES(mu_);
   // From items in the order they were written.
   void BuildIndex(LoadScratch* scratch) REQUIRES(mu_);

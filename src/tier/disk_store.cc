@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/workers.h"
 #include "tier/disk_store_impl.h"
 
 namespace terrace {
@@ -137,15 +138,22 @@ void DiskStoreImpl::Delete(std::span<const uint64_t> keys) {
 // What a failed write leaves is written again; what a failed sync leaves nobody knows.
 DiskManifest DiskStoreImpl::FlushAndSync(bool seal) {
   std::vector<DiskPartition::Version> versions;
-  for (const auto& partition : partitions_) versions.push_back(partition->Flush(seal));
+  int64_t files = 0;
+  for (const auto& partition : partitions_) {
+    versions.push_back(partition->Flush(seal));
+    files += versions.back().files_to_sync();
+  }
   DiskManifest manifest;
   manifest.layout = context_.layout;
   try {
-    for (size_t p = 0; p < versions.size(); ++p) {
-      if (versions[p].base != nullptr) versions[p].base->Sync();
-      for (const RowSources::Log& log : versions[p].unsynced) log.log->file->Sync();
-      partitions_[p]->MarkSynced(versions[p]);
-    }
+    // At once, because the file system makes what comes together durable together.
+    Workers workers("disk-sync", static_cast<int>(std::clamp<int64_t>(files / 4, 1, 8)));
+    workers.Run(static_cast<int64_t>(versions.size()), [&](int64_t p, int) {
+      const DiskPartition::Version& version = versions[static_cast<size_t>(p)];
+      if (version.base != nullptr) version.base->Sync();
+      for (const RowSources::Log& log : version.unsynced) log.log->file->Sync();
+      partition(static_cast<int>(p)).MarkSynced(version);
+    });
     context_.env.SyncDirectory(context_.dir);
   } catch (const Error& e) {
     FailWrites(e.what());

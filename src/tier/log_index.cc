@@ -4,14 +4,12 @@
 
 namespace terrace {
 
-LogIndex::LogIndex(int shift) : shift_(shift) { Spread(kMinCapacity); }
-
 template <typename Read>
 void LogIndex::LayOut(size_t count, Read read) {
   size_t end = 0;
   for (size_t i = 0; i < count; ++i) {
     const KeyItem item = read(i);
-    const size_t slot = std::max(end, Home(item.mix));
+    const size_t slot = std::max(end, Home(item.mix, capacity_));
     Clear(end, slot);
     Store(slot, item.mix, {item.index});
     end = slot + 1;
@@ -21,7 +19,8 @@ void LogIndex::LayOut(size_t count, Read read) {
 
 void LogIndex::Spread(size_t capacity) {
   size_t end = 0;
-  ForEach([&](uint64_t mix, LogPlace) { end = std::max(end, Home(mix, capacity)) + 1; });
+  for (size_t slot = 0; slot < slots_; ++slot)
+    if (!EmptyAt(slot)) end = std::max(end, Home(HashAt(slot), capacity)) + 1;
   const size_t slots = SlotsFor(capacity, end);
 
   // All entries go to the far end first. From there each moves left or stays: behind it is room for
@@ -30,11 +29,11 @@ void LogIndex::Spread(size_t capacity) {
   if (room > slots_) memory_.Resize(room * kSlotBytes);
   size_t first = room;
   for (size_t slot = slots_; slot-- > 0;)
-    if (!EmptyAt(slot)) Store(--first, MixAt(slot), PlaceAt(slot));
+    if (!EmptyAt(slot)) Store(--first, HashAt(slot), PlaceAt(slot));
   capacity_ = capacity;
   slots_ = slots;
   LayOut(room - first, [&](size_t i) {
-    return KeyItem{MixAt(first + i), PlaceAt(first + i).bits};
+    return KeyItem{HashAt(first + i), PlaceAt(first + i).bits};
   });
   memory_.Resize(slots * kSlotBytes);
 }
@@ -53,23 +52,24 @@ void LogIndex::Assign(std::span<const KeyItem> items) {
 }
 
 LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {
+  const uint64_t hash = HashOf(mix);
   for (;;) {
-    const size_t slot = LowerBound(mix);
-    const LogPlace before = MixAt(slot) == mix ? PlaceAt(slot) : LogPlace{};
+    const size_t slot = LowerBound(hash);
+    const LogPlace before = HashAt(slot) == hash ? PlaceAt(slot) : LogPlace{};
     if (!before.none()) {
-      Store(slot, mix, place);
+      Store(slot, hash, place);
       return before;
     }
     size_t empty = slot;
     while (!EmptyAt(empty)) ++empty;
     if (size_ * 8 < capacity_ * 7 && empty + 1 < slots_) {
       std::memmove(At(slot + 1), At(slot), (empty - slot) * kSlotBytes);
-      Store(slot, mix, place);
+      Store(slot, hash, place);
       ++size_;
       return before;
     }
     // By an eighth, more or less: the indexes of many partitions must not all grow at once.
-    Spread(capacity_ + kMinCapacity + capacity_ / 16 + mix % (capacity_ / 8));
+    Spread(capacity_ + kMinCapacity + capacity_ / 16 + hash % (capacity_ / 8));
   }
 }
 

@@ -1,13 +1,16 @@
 // Where the newest entry of each key in a partition's logs is: exact, 11 bytes a slot.
 //
-// A hash table in the order of the hash: slots hold mixes in ascending order, each at or after the
+// A hash table in the order of the hash: slots hold hashes in ascending order, each at or after the
 // slot its value points to, empty slots between. A search walks right from there and ends at the
-// first larger mix. Growing, and dropping what a merge has taken, is a pass in order and in place;
-// there are no single removals. Mixes are stored whole, so a key that is found is the key.
+// first larger one. Growing, and dropping what a merge has taken, is a pass in order and in place;
+// there are no single removals. The hash is the mix with its halves exchanged, so that keys spread
+// over the table also when they come in the order of their mixes. It is stored whole: a key that is
+// found is the key.
 // For one thread at a time. Throws Error(kIo) when memory runs out; nothing has changed then.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -41,75 +44,79 @@ struct LogPlace {
 
 class LogIndex {
  public:
-  // The top `shift` bits of all mixes are the same: the partition's.
-  explicit LogIndex(int shift);
+  LogIndex() { Spread(kMinCapacity); }
+
+  // Items whose `mix` is the hash are sorted as the index wants them.
+  static constexpr uint64_t HashOf(uint64_t mix) { return std::rotl(mix, 32); }
+  static constexpr uint64_t MixOf(uint64_t hash) { return std::rotr(hash, 32); }
 
   size_t size() const { return size_; }
   size_t bytes() const { return memory_.size(); }
 
-  void Prefetch(uint64_t mix) const { __builtin_prefetch(At(Home(mix))); }
+  void Prefetch(uint64_t mix) const { __builtin_prefetch(At(Home(HashOf(mix), capacity_))); }
   LogPlace Find(uint64_t mix) const {
-    const size_t slot = LowerBound(mix);
-    return MixAt(slot) == mix ? PlaceAt(slot) : LogPlace{};
+    const uint64_t hash = HashOf(mix);
+    const size_t slot = LowerBound(hash);
+    return HashAt(slot) == hash ? PlaceAt(slot) : LogPlace{};
   }
   // Returns what was there.
   LogPlace Set(uint64_t mix, LogPlace place);
 
-  // Of an empty index: these entries, in the order of their mixes, each with the bits of its place.
+  // Of an empty index: these entries, each with its hash in place of the mix and the bits of its
+  // place, in the order of their hashes.
   void Assign(std::span<const KeyItem> items);
 
-  // Calls f(mix, place) in the order of mixes.
+  // Calls f(mix, place) for each, in no order of mixes.
   template <typename F>
   void ForEach(F f) const {
     for (size_t slot = 0; slot < slots_; ++slot)
-      if (!EmptyAt(slot)) f(MixAt(slot), PlaceAt(slot));
+      if (!EmptyAt(slot)) f(MixOf(HashAt(slot)), PlaceAt(slot));
   }
-  // Replaces each place by f(mix, place) in the order of mixes, dropping it where that is none, and
-  // gives up the room that is left over.
+  // Replaces each place by f(mix, place), dropping it where that is none, and gives up the room
+  // that is left over.
   template <typename F>
   void Update(F f) {
     for (size_t slot = 0; slot < slots_; ++slot) {
       if (EmptyAt(slot)) continue;
-      const LogPlace place = f(MixAt(slot), PlaceAt(slot));
-      Store(slot, place.none() ? kEmptyMix : MixAt(slot), place);
+      const LogPlace place = f(MixOf(HashAt(slot)), PlaceAt(slot));
+      Store(slot, place.none() ? kEmpty : HashAt(slot), place);
       if (place.none()) --size_;
     }
     Spread(CapacityFor(size_));
   }
 
  private:
-  static constexpr size_t kSlotBytes = 11;  // mix, place
+  static constexpr size_t kSlotBytes = 11;  // hash, place
   static constexpr size_t kMinCapacity = 24;
-  static constexpr uint64_t kEmptyMix = ~0ULL;  // with place none; a mix of ~0 has another place
+  static constexpr uint64_t kEmpty = ~0ULL;  // with place none; a hash of ~0 has another place
 
   // Full by seven eighths at the most.
   static size_t CapacityFor(size_t entries) { return kMinCapacity + entries + entries / 7; }
 
-  size_t Home(uint64_t mix, size_t capacity) const {
-    return static_cast<size_t>((static_cast<unsigned __int128>(mix << shift_) * capacity) >> 64);
+  static size_t Home(uint64_t hash, size_t capacity) {
+    return static_cast<size_t>((static_cast<unsigned __int128>(hash) * capacity) >> 64);
   }
-  size_t Home(uint64_t mix) const { return Home(mix, capacity_); }
-  size_t LowerBound(uint64_t mix) const {
-    size_t slot = Home(mix);
-    while (MixAt(slot) < mix) ++slot;  // the last slot is always empty, and so the largest
+  size_t LowerBound(uint64_t hash) const {
+    size_t slot = Home(hash, capacity_);
+    while (HashAt(slot) < hash) ++slot;  // the last slot is always empty, and so the largest
     return slot;
   }
   std::byte* At(size_t slot) const { return memory_.data() + slot * kSlotBytes; }
-  uint64_t MixAt(size_t slot) const {
-    uint64_t mix;
-    std::memcpy(&mix, At(slot), sizeof(mix));
-    return mix;
+  uint64_t HashAt(size_t slot) const {
+    uint64_t hash;
+    std::memcpy(&hash, At(slot), sizeof(hash));
+    return hash;
   }
-  // Three bytes are loaded and stored with the mix's last one before them: as one word.
+  // Three bytes are loaded and stored with the hash's last one before them: as one word.
   LogPlace PlaceAt(size_t slot) const {
     uint32_t word;
     std::memcpy(&word, At(slot) + 7, sizeof(word));
     return {word >> 8};
   }
-  bool EmptyAt(size_t slot) const { return MixAt(slot) == kEmptyMix && PlaceAt(slot).none(); }
-  void Store(size_t slot, uint64_t mix, LogPlace place) {
-    std::memcpy(At(slot), &mix, sizeof(mix));
-    const uint32_t word = static_cast<uint32_t>(mix >> 56) | place.bits << 8;
+  bool EmptyAt(size_t slot) const { return HashAt(slot) == kEmpty && PlaceAt(slot).none(); }
+  void Store(size_t slot, uint64_t hash, LogPlace place) {
+    std::memcpy(At(slot), &hash, sizeof(hash));
+    const uint32_t word = static_cast<uint32_t>(hash >> 56) | place.bits << 8;
     std::memcpy(At(slot) + 7, &word, sizeof(word));
   }
   void Clear(size_t begin, size_t end) { std::memset(At(begin), 0xff, (end - begin) * kSlotBytes); }
@@ -118,11 +125,10 @@ class LogIndex {
   }
   // Moves all entries to where they belong in a table of this capacity, in place.
   void Spread(size_t capacity);
-  // Lays out read(0) .. read(count - 1), which come in the order of their mixes, in all slots.
+  // Lays out read(0) .. read(count - 1), which come in the order of their hashes, in all slots.
   template <typename Read>
   void LayOut(size_t count, Read read);
 
-  int shift_;
   size_t capacity_ = 0;  // homes
   size_t slots_ = 0;     // capacity_, and some behind for what is pushed beyond
   size_t size_ = 0;

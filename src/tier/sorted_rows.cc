@@ -41,7 +41,7 @@ PageStream::PageStream(PageFile* file, uint64_t number, int64_t pages, const Pag
 
 const std::byte* PageStream::Next() {
   if (next_ == pages_) return nullptr;
-  if (next_ == read_end_) {
+  if (next_ >= read_end_) {
     const int64_t count = std::min<int64_t>(
         static_cast<int64_t>(buffer_.size() / layout_.page_bytes), pages_ - next_);
     file_->Read(static_cast<uint64_t>(next_) * layout_.page_bytes, buffer_.data(),
@@ -65,6 +65,10 @@ SortedRows::SortedRows(RowSources sources, const PageLayout& layout, size_t buff
       base_(FileOf(sources_), NumberOf(sources_), sources_.base_pages(), layout_, progress_) {
   const size_t wanted = static_cast<size_t>(sources_.log_entries()) * EntryBytes(layout_.row_bytes);
   stripes_ = wanted / std::max<size_t>(buffer_bytes, 1) + 1;
+  size_t parts = 0;
+  for (const RowSources::Log& log : sources_.logs)
+    parts += static_cast<size_t>(log.pages / kPartPages + 1);
+  parts_.resize(parts);
   LoadStripe();
   has_base_ = NextBase();
 }
@@ -78,6 +82,25 @@ void SortedRows::Take(uint64_t mix, const std::byte* row) {
   if (row != nullptr) std::memcpy(&rows_[order * layout_.row_bytes], row, layout_.row_bytes);
 }
 
+// The first stripe reads all and notes what is where.
+void SortedRows::ReadLog(const RowSources::Log& log, Part* parts) {
+  PageStream stream(log.log->file.get(), log.log->number, log.pages, layout_, progress_);
+  for (int64_t number = 0; number < log.pages; ++number) {
+    Part& part = parts[number / kPartPages];
+    if (stripe_ > 0 && (StripeOf(part.first) > stripe_ || StripeOf(part.last) < stripe_)) {
+      number = (number / kPartPages + 1) * kPartPages - 1;
+      stream.SkipTo(number + 1);
+      continue;
+    }
+    const PageView page(stream.Next(), layout_);
+    for (size_t i = 0; i < page.entries(); ++i) {
+      const uint64_t mix = page.mix(i);
+      part = {std::min(part.first, mix), std::max(part.last, mix)};
+      Take(mix, page.is_tombstone(i) ? nullptr : page.row(i));
+    }
+  }
+}
+
 void SortedRows::LoadStripe() {
   entries_.clear();
   rows_.clear();
@@ -85,13 +108,10 @@ void SortedRows::LoadStripe() {
   const size_t expected = static_cast<size_t>(sources_.log_entries()) / stripes_;
   entries_.reserve(expected + expected / 16);
   rows_.reserve((expected + expected / 16) * layout_.row_bytes);
+  size_t part = 0;
   for (const RowSources::Log& log : sources_.logs) {
-    PageStream stream(log.log->file.get(), log.log->number, log.pages, layout_, progress_);
-    while (const std::byte* bytes = stream.Next()) {
-      const PageView page(bytes, layout_);
-      for (size_t i = 0; i < page.entries(); ++i)
-        Take(page.mix(i), page.is_tombstone(i) ? nullptr : page.row(i));
-    }
+    ReadLog(log, &parts_[part]);
+    part += static_cast<size_t>(log.pages / kPartPages + 1);
   }
   for (size_t i = 0; i < sources_.buffer.size(); ++i)
     Take(sources_.buffer.mix(i), sources_.buffer.row(i));

@@ -1,8 +1,9 @@
 // All rows of one partition in the order of their mix: its base and its logs read as one.
 //
 // For merges and scans. Reads every file once from start to end; if the log entries do not fit in
-// the buffer, the logs once for each stripe of mixes that does. One thread; throws what reading
-// throws.
+// the buffer, the logs once for each stripe of mixes that does, but for parts that have none of
+// them, as there are many where rows were put in the order of mixes. One thread; throws what
+// reading throws.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,8 @@ class PageStream {
              ReadProgress progress);
   // Null at the end.
   const std::byte* Next();
+  // Steps over pages; the next one is `page`, or a later one.
+  void SkipTo(int64_t page) { next_ = std::max(next_, page); }
 
  private:
   PageFile* const file_;
@@ -59,9 +62,8 @@ class PageStream {
   const PageLayout& layout_;
   const ReadProgress progress_;
   AlignedBuffer buffer_;
-  int64_t next_ = 0;      // page
-  int64_t read_end_ = 0;  // behind the last page in the buffer
-  int64_t read_begin_ = 0;
+  int64_t next_ = 0;                       // page
+  int64_t read_begin_ = 0, read_end_ = 0;  // pages in the buffer
 };
 
 class SortedRows {
@@ -83,6 +85,12 @@ class SortedRows {
         (static_cast<unsigned __int128>(layout_.WithinPartition(mix)) * stripes_) >> 64);
   }
   void LoadStripe();
+  // Mixes on kPartPages pages of a log, or on fewer at its end.
+  struct Part {
+    uint64_t first = ~uint64_t{0}, last = 0;
+  };
+  static constexpr int64_t kPartPages = 16;
+  void ReadLog(const RowSources::Log& log, Part* parts);
   void Take(uint64_t mix, const std::byte* row);
   bool NextBase();
 
@@ -91,6 +99,7 @@ class SortedRows {
   const ReadProgress progress_;
   uint64_t stripes_ = 1;
   uint64_t stripe_ = 0;
+  std::vector<Part> parts_;  // of all logs
   // Of the stripe: sorted, the newest of each mix. Its index is twice the place of its row, and odd
   // for a tombstone.
   Array<KeyItem> entries_, sorting_;
