@@ -19,13 +19,14 @@ void RowFormat::Add(RowCodec codec, int vector, int linear, bool keeps_positive)
   packed = packed || part.coded > 0;
 }
 
-void DecodeRows(Stream&, const RowFormat& format, const PackedRows& rows, float* numbers) {
-  TERRACE_ISA_TABLE(kCodecKernels).decode(format, rows, numbers);
+void DecodeRows(Stream&, const RowFormat& format, const PackedRows& rows, RowParts parts,
+                float* numbers) {
+  TERRACE_ISA_TABLE(kCodecKernels).decode(format, rows, parts, numbers);
 }
 
-int64_t EncodeRows(Stream&, const RowFormat& format, const PackedRows& rows, const float* numbers,
-                   const uint64_t* words) {
-  return TERRACE_ISA_TABLE(kCodecKernels).encode(format, rows, numbers, words);
+int64_t EncodeRows(Stream&, const RowFormat& format, const PackedRows& rows, RowParts parts,
+                   const float* numbers, const uint64_t* words) {
+  return TERRACE_ISA_TABLE(kCodecKernels).encode(format, rows, parts, numbers, words);
 }
 
 }  // namespace terrace

@@ -7,8 +7,8 @@
 namespace terrace {
 
 struct CodecKernels {
-  void (*decode)(const RowFormat&, const PackedRows&, float* numbers);
-  int64_t (*encode)(const RowFormat&, const PackedRows&, const float* numbers,
+  void (*decode)(const RowFormat&, const PackedRows&, RowParts, float* numbers);
+  int64_t (*encode)(const RowFormat&, const PackedRows&, RowParts, const float* numbers,
                     const uint64_t* words);
 };
 TERRACE_DECLARE_ISA_TABLE(CodecKernels, kCodecKernels)

@@ -17,6 +17,14 @@ TERRACE_HD void CopyFloats(const float* from, int n, float* to) {
   }
 }
 
+// The floats behind codes: none or a linear weight, as a rule.
+TERRACE_HD void CopyPlain(const float* from, int n, float* to) {
+  if (n == 1)
+    *to = *from;
+  else if (n > 1)
+    CopyFloats(from, n, to);
+}
+
 // Codes of a block of rows. Returns the numbers beyond the largest; unchecked, whether there are
 // numbers that make the codes wrong. kN is the number of codes, or 0: known at run time only.
 template <typename Encoder, bool kStochastic, bool kChecked, int kN>
@@ -36,7 +44,7 @@ int64_t EncodePart(const RowFormat& format, const RowPart& of, const PackedRows&
     const float* const from = numbers + r * row_numbers + part.first;
     auto* const codes = reinterpret_cast<typename Encoder::Code*>(to);
     Encoder encoder;
-    encoder.template Start<kChecked>(from, n, to);
+    encoder.template Start<kChecked>(from, n);
     for (int i = 0; i < n; i += kLanes) {
       // Checked, each number is seen once, to be counted.
       const int start = kChecked ? i : BlockStart(i, n);
@@ -51,9 +59,13 @@ int64_t EncodePart(const RowFormat& format, const RowPart& of, const PackedRows&
       encoder.template Encode<kStochastic, kChecked>(x, size, random, least, code, beyond);
       StoreCodes(code, count, codes + start);
     }
-    CopyFloats(from + n, part.plain, reinterpret_cast<float*>(to + plain_offset));
+    encoder.Finish(n, to);
+    CopyPlain(from + n, part.plain, reinterpret_cast<float*>(to + plain_offset));
   }
-  if constexpr (!kChecked) return LargestOfLanes(largest) > Encoder::kLargest;
+  if constexpr (!kChecked) {
+    SpreadLargest(largest);
+    return largest[0] > Encoder::kLargest;
+  }
   int64_t sum = 0;
   for (int l = 0; l < kLanes; ++l) sum += beyond[l];
   return sum;
@@ -86,7 +98,7 @@ void DecodePart(const RowFormat& format, const RowPart& of, const PackedRows& fr
         StoreLanes(x, kLanes, false, to + start);
       }
     }
-    CopyFloats(reinterpret_cast<const float*>(from + plain_offset), part.plain, to + n);
+    CopyPlain(reinterpret_cast<const float*>(from + plain_offset), part.plain, to + n);
   }
 }
 
@@ -148,13 +160,14 @@ void ForPlain(const RowFormat& format, const RowPart& part, const PackedRows& of
   });
 }
 
-int64_t Encode(const RowFormat& format, const PackedRows& rows, const float* numbers,
-               const uint64_t* words) {
+int64_t Encode(const RowFormat& format, const PackedRows& rows, RowParts parts,
+               const float* numbers, const uint64_t* words) {
   int64_t beyond = 0;
   for (int p = 0; p < format.part_count; ++p) {
     const RowPart& part = format.parts[p];
     switch (part.codec) {
       case RowCodec::kFp32:
+        if (parts == RowParts::kCoded) break;
         ForPlain(format, part, rows,
                  [=](int64_t number, int n, float* row) { CopyFloats(numbers + number, n, row); });
         break;
@@ -175,11 +188,12 @@ int64_t Encode(const RowFormat& format, const PackedRows& rows, const float* num
   return beyond;
 }
 
-void Decode(const RowFormat& format, const PackedRows& rows, float* numbers) {
+void Decode(const RowFormat& format, const PackedRows& rows, RowParts parts, float* numbers) {
   for (int p = 0; p < format.part_count; ++p) {
     const RowPart& part = format.parts[p];
     switch (part.codec) {
       case RowCodec::kFp32:
+        if (parts == RowParts::kCoded) break;
         ForPlain(format, part, rows, [=](int64_t number, int n, const float* row) {
           CopyFloats(row, n, numbers + number);
         });

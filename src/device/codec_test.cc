@@ -347,10 +347,10 @@ TEST(CodecKernels, GiveTheSameBitsAtEveryLevelAndTouchNothingElse) {
           for (const CodecKernels* kernels : AllCodecKernels()) {
             std::vector<std::byte> arena(9 * stride, std::byte{0x5a});
             const PackedRows rows{arena.data(), stride, positions.data(), kRows};
-            const int64_t saturated =
-                kernels->encode(format, rows, numbers.data(), stochastic ? words.data() : nullptr);
+            const int64_t saturated = kernels->encode(format, rows, RowParts::kAll, numbers.data(),
+                                                      stochastic ? words.data() : nullptr);
             std::vector<float> decoded(numbers.size() + 1, 55.0f);
-            kernels->decode(format, rows, decoded.data());
+            kernels->decode(format, rows, RowParts::kAll, decoded.data());
             ASSERT_EQ(decoded.back(), 55.0f);
             for (int p : {4, 7})
               for (int64_t b = 0; b < stride; ++b)

@@ -43,7 +43,8 @@ struct Packed {
     std::vector<float> numbers(static_cast<size_t>(format.numbers));
     const uint32_t position = 0;
     Stream stream(nullptr);
-    DecodeRows(stream, format, {bytes.data(), format.bytes, &position, 1}, numbers.data());
+    DecodeRows(stream, format, {bytes.data(), format.bytes, &position, 1}, RowParts::kAll,
+               numbers.data());
     return numbers;
   }
 };
@@ -56,7 +57,7 @@ inline Packed Pack(const RowFormat& format, const std::vector<float>& numbers,
   const uint32_t position = 0;
   Stream stream(nullptr);
   row.saturated = EncodeRows(stream, format, {row.bytes.data(), format.bytes, &position, 1},
-                             numbers.data(), word);
+                             RowParts::kAll, numbers.data(), word);
   return row;
 }
 

@@ -12,7 +12,7 @@ typedef int32_t IntLanes __attribute__((vector_size(kLanes * sizeof(int32_t))));
 typedef uint32_t UintLanes __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 
 inline constexpr int32_t kInfBits = 0x7f800000;
-inline constexpr float kLeastScale = 0x1p-126f;  // a smaller one would be imprecise
+inline constexpr int32_t kLeastScale = 0x00800000;  // 2^-126: a smaller one would be imprecise
 
 // Random bits of the numbers from `lane` on of the row with this word: two rounds of
 // multiplication, with half of the word before each.
@@ -68,13 +68,14 @@ TERRACE_HD void RoundToInt(const Lanes& y, const UintLanes& random, IntLanes& co
   code = __builtin_convertvector(y - below >= threshold ? below + 1.0f : below, IntLanes);
 }
 
-TERRACE_HD int32_t LargestOfLanes(const IntLanes& v) {
-  IntLanes a = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
-  a = a > v ? a : v;
-  IntLanes b = __builtin_shufflevector(a, a, 2, 3, 0, 1, 2, 3, 0, 1);
-  b = b > a ? b : a;
-  const IntLanes c = __builtin_shufflevector(b, b, 1, 0, 1, 0, 1, 0, 1, 0);
-  return (c > b ? c : b)[0];
+// The largest lane, into all of them.
+TERRACE_HD void SpreadLargest(IntLanes& v) {
+  IntLanes other = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+  v = other > v ? other : v;
+  other = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+  v = other > v ? other : v;
+  other = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+  v = other > v ? other : v;
 }
 
 // Writes the first n codes.
@@ -100,18 +101,19 @@ TERRACE_HD void StoreCodes(const IntLanes& codes, int n, Code* to) {
 TERRACE_HD int BlockStart(int i, int n) { return n >= kLanes && i > n - kLanes ? n - kLanes : i; }
 TERRACE_HD int BlockCount(int n) { return n < kLanes ? n : kLanes; }
 
-// The encoders: made for a row's part (Start), they turn lanes of floats into codes. `least` is
-// what the code of a positive number is at least. Unchecked they are for numbers of sizes up to
-// kLargest (as bits) only; checked for all, and count those that are too large in `beyond`.
+// The encoders: made for a row's part (Start), they turn lanes of floats into codes, and write what
+// else the part has (Finish). `least` is what the code of a positive number is at least. Unchecked
+// they are for numbers of sizes up to kLargest (as bits) only; checked for all, and count those
+// that are too large in `beyond`.
 template <typename CodeType>
 struct IntEncoder {
   using Code = CodeType;
   using Numbers = IntNumbers<Code>;
   static constexpr int32_t kLargest = 0x7f7ffffe;  // its code times its scale is finite
-  float scale = 0;
+  Lanes scale;                                     // in every lane
 
   template <bool kChecked>
-  TERRACE_HD void Start(const float* x, int n, char* to) {
+  TERRACE_HD void Start(const float* x, int n) {
     IntLanes largest = {};
     for (int i = 0; i < n; i += kLanes) {
       Lanes part;
@@ -121,11 +123,15 @@ struct IntEncoder {
       if constexpr (kChecked) size = size < kInfBits ? size : IntLanes{};
       largest = size > largest ? size : largest;
     }
-    int32_t bits = LargestOfLanes(largest);
-    if constexpr (kChecked) bits = bits > kLargest ? kLargest : bits;
-    scale = __builtin_bit_cast(float, bits) / Numbers::kTop;
-    scale = scale > kLeastScale ? scale : kLeastScale;
-    __builtin_memcpy(to + CodesBytes(Numbers::kCodec, n), &scale, sizeof(scale));
+    SpreadLargest(largest);
+    if constexpr (kChecked) largest = largest > kLargest ? kLargest | IntLanes{} : largest;
+    const IntLanes bits = (IntLanes)((Lanes)largest / Numbers::kTop);
+    scale = (Lanes)(bits > kLeastScale ? bits : kLeastScale | IntLanes{});
+  }
+
+  TERRACE_HD void Finish(int n, char* to) const {
+    const float one = scale[0];
+    __builtin_memcpy(to + CodesBytes(Numbers::kCodec, n), &one, sizeof(one));
   }
 
   template <bool kStochastic, bool kChecked>
@@ -134,7 +140,7 @@ struct IntEncoder {
     Lanes y = x / scale;
     Clamp(Numbers::kTop, y);  // Inf, or the last bit of the quotient
     RoundToInt<kStochastic>(y, random, code);
-    code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
+    if (least > 0) code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
     if constexpr (kChecked) {
       code = size > kInfBits ? Numbers::kNan | IntLanes{} : code;
       beyond -= size == kInfBits;
@@ -151,7 +157,7 @@ TERRACE_HD void FinishHalf(const Lanes& x, const IntLanes& size, int least, IntL
     beyond -= over;
     code = over ? kTopCode | IntLanes{} : code;
   }
-  code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
+  if (least > 0) code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
   code |= ((IntLanes)x >> 16) & 0x8000;
   if constexpr (kChecked) code = size > kInfBits ? kNanCode | IntLanes{} : code;
 }
@@ -172,7 +178,8 @@ struct Bf16Encoder {
   using Numbers = Bf16Numbers;
   static constexpr int32_t kLargest = 0x7f7f0000;
   template <bool kChecked>
-  TERRACE_HD void Start(const float*, int, char*) {}
+  TERRACE_HD void Start(const float*, int) {}
+  TERRACE_HD void Finish(int, char*) const {}
 
   template <bool kStochastic, bool kChecked>
   TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
@@ -187,7 +194,8 @@ struct Fp16Encoder {
   using Numbers = Fp16Numbers;
   static constexpr int32_t kLargest = 0x477fe000;  // 65504
   template <bool kChecked>
-  TERRACE_HD void Start(const float*, int, char*) {}
+  TERRACE_HD void Start(const float*, int) {}
+  TERRACE_HD void Finish(int, char*) const {}
 
   template <bool kStochastic, bool kChecked>
   TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
