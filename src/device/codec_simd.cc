@@ -38,13 +38,16 @@ int64_t EncodePart(const RowFormat& format, const RowPart& of, const PackedRows&
   const int64_t plain_offset = part.bytes() - 4 * part.plain;
   IntLanes beyond = {};
   IntLanes largest = {};
+  Encoder encoder;
   for (int64_t r = 0; r < rows.rows; ++r) {
     char* const to =
         reinterpret_cast<char*>(rows.base) + rows.positions[r] * rows.stride_bytes + part.offset;
     const float* const from = numbers + r * row_numbers + part.first;
     auto* const codes = reinterpret_cast<typename Encoder::Code*>(to);
-    Encoder encoder;
-    encoder.template Start<kChecked>(from, n);
+    const int in_group = static_cast<int>(r % kLanes);
+    if (in_group == 0)
+      encoder.template Start<kChecked>(from, row_numbers, rows.rows - r, n, largest);
+    encoder.StartRow(in_group, n, to);
     for (int i = 0; i < n; i += kLanes) {
       // Checked, each number is seen once, to be counted.
       const int start = kChecked ? i : BlockStart(i, n);
@@ -52,14 +55,14 @@ int64_t EncodePart(const RowFormat& format, const RowPart& of, const PackedRows&
       Lanes x;
       LoadLanes(from + start, count, x);
       const IntLanes size = (IntLanes)x & 0x7fffffff;
-      if constexpr (!kChecked) largest = size > largest ? size : largest;
+      if constexpr (!kChecked && !HasScale(Encoder::Numbers::kCodec))
+        largest = size > largest ? size : largest;
       UintLanes random = {};
       if constexpr (kStochastic) RandomLanes(words[r], part.first + start, random);
       IntLanes code;
       encoder.template Encode<kStochastic, kChecked>(x, size, random, least, code, beyond);
       StoreCodes(code, count, codes + start);
     }
-    encoder.Finish(n, to);
     CopyPlain(from + n, part.plain, reinterpret_cast<float*>(to + plain_offset));
   }
   if constexpr (!kChecked) {

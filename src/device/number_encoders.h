@@ -27,18 +27,6 @@ TERRACE_HD void RandomLanes(uint64_t word, int lane, UintLanes& bits) {
   bits ^= bits >> 16;
 }
 
-// The share of a step from which on a number is rounded up, in (0, 1]: a number that is a code
-// stays.
-template <bool kStochastic>
-TERRACE_HD void Threshold(const UintLanes& random, Lanes& threshold) {
-  if constexpr (kStochastic) {
-    const IntLanes upper = (IntLanes)(random >> 8) + 1;
-    threshold = __builtin_convertvector(upper, Lanes) * 0x1p-24f;
-  } else {
-    threshold = Lanes{} + 0.5f;
-  }
-}
-
 TERRACE_HD void Floor(const Lanes& y, Lanes& below) {
 #if defined(__AVX__)
   below = _mm256_floor_ps(y);
@@ -58,14 +46,20 @@ TERRACE_HD void Clamp(float bound, Lanes& y) {
 #endif
 }
 
-// The integer below or above y. Not floor(y + u): that sum is rounded, so a number that is a code
-// already would drift up.
+// The integer below or above y; a number that is a code stays. Not floor(y + u): that sum is
+// rounded, so such a number would drift up.
 template <bool kStochastic>
 TERRACE_HD void RoundToInt(const Lanes& y, const UintLanes& random, IntLanes& code) {
-  Lanes below, threshold;
+  Lanes below;
   Floor(y, below);
-  Threshold<kStochastic>(random, threshold);
-  code = __builtin_convertvector(y - below >= threshold ? below + 1.0f : below, IntLanes);
+  const Lanes share = y - below;  // of a step, in [0, 1]
+  code = __builtin_convertvector(below, IntLanes);
+  if constexpr (kStochastic) {
+    const IntLanes share_bits = __builtin_convertvector(share * 0x1p24f, IntLanes);
+    code = share_bits > (IntLanes)(random >> 8) ? code + 1 : code;
+  } else {
+    code = share >= 0.5f ? code + 1 : code;
+  }
 }
 
 // The largest lane, into all of them.
@@ -76,6 +70,25 @@ TERRACE_HD void SpreadLargest(IntLanes& v) {
   v = other > v ? other : v;
   other = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
   v = other > v ? other : v;
+}
+
+// The largest lane of each of kLanes vectors: that of rows[k] is lane k of `largest`.
+TERRACE_HD void LargestOfEach(const IntLanes (&rows)[kLanes], IntLanes& largest) {
+  const auto larger = [](const IntLanes& a, const IntLanes& b, IntLanes& of) {
+    of = a > b ? a : b;
+  };
+  IntLanes fours[4], twos[2];  // of two vectors four lanes each, of four vectors two each
+  for (int k = 0; k < 4; ++k)
+    larger(__builtin_shufflevector(rows[k], rows[k + 4], 0, 1, 2, 3, 8, 9, 10, 11),
+           __builtin_shufflevector(rows[k], rows[k + 4], 4, 5, 6, 7, 12, 13, 14, 15), fours[k]);
+  for (int k = 0; k < 2; ++k) {
+    const IntLanes& a = fours[2 * k];
+    const IntLanes& b = fours[2 * k + 1];
+    larger(__builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13),
+           __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15), twos[k]);
+  }
+  larger(__builtin_shufflevector(twos[0], twos[1], 0, 2, 8, 10, 4, 6, 12, 14),
+         __builtin_shufflevector(twos[0], twos[1], 1, 3, 9, 11, 5, 7, 13, 15), largest);
 }
 
 // Writes the first n codes.
@@ -101,37 +114,55 @@ TERRACE_HD void StoreCodes(const IntLanes& codes, int n, Code* to) {
 TERRACE_HD int BlockStart(int i, int n) { return n >= kLanes && i > n - kLanes ? n - kLanes : i; }
 TERRACE_HD int BlockCount(int n) { return n < kLanes ? n : kLanes; }
 
-// The encoders: made for a row's part (Start), they turn lanes of floats into codes, and write what
-// else the part has (Finish). `least` is what the code of a positive number is at least. Unchecked
-// they are for numbers of sizes up to kLargest (as bits) only; checked for all, and count those
-// that are too large in `beyond`.
+// The encoders: made for up to kLanes rows (Start), they turn lanes of floats of one row (StartRow)
+// into codes. `least` is what the code of a positive number is at least. Unchecked they are for
+// numbers of sizes up to kLargest (as bits) only; checked for all, and count those that are too
+// large in `beyond`.
 template <typename CodeType>
 struct IntEncoder {
   using Code = CodeType;
   using Numbers = IntNumbers<Code>;
   static constexpr int32_t kLargest = 0x7f7ffffe;  // its code times its scale is finite
-  Lanes scale;                                     // in every lane
+  float scales[kLanes];
+  float scale;
 
+  // The scales of the first kLanes of `rows` rows of n numbers, `stride` floats apart. The sizes of
+  // their largest numbers come into `largest`.
   template <bool kChecked>
-  TERRACE_HD void Start(const float* x, int n) {
-    IntLanes largest = {};
+  TERRACE_HD void Start(const float* x, int64_t stride, int64_t rows, int n, IntLanes& largest) {
+    IntLanes sizes[kLanes];
+    if (rows >= kLanes)
+      for (int k = 0; k < kLanes; ++k) LanesOfRow<kChecked>(x + k * stride, n, sizes[k]);
+    else
+      for (int k = 0; k < kLanes; ++k) {
+        sizes[k] = IntLanes{};
+        if (k < rows) LanesOfRow<kChecked>(x + k * stride, n, sizes[k]);
+      }
+    IntLanes of_rows;
+    LargestOfEach(sizes, of_rows);
+    largest = of_rows > largest ? of_rows : largest;
+    if constexpr (kChecked) of_rows = of_rows > kLargest ? kLargest | IntLanes{} : of_rows;
+    const IntLanes bits = (IntLanes)((Lanes)of_rows / Numbers::kTop);
+    StoreLanes((Lanes)(bits > kLeastScale ? bits : kLeastScale | IntLanes{}), kLanes, false,
+               scales);
+  }
+
+  // The largest of each lane.
+  template <bool kChecked>
+  TERRACE_HD static void LanesOfRow(const float* x, int n, IntLanes& largest) {
     for (int i = 0; i < n; i += kLanes) {
       Lanes part;
       LoadLanes(x + BlockStart(i, n), BlockCount(n), part);
       // Sizes of floats are in the order of their bits.
       IntLanes size = (IntLanes)part & 0x7fffffff;
       if constexpr (kChecked) size = size < kInfBits ? size : IntLanes{};
-      largest = size > largest ? size : largest;
+      largest = i == 0 ? size : size > largest ? size : largest;
     }
-    SpreadLargest(largest);
-    if constexpr (kChecked) largest = largest > kLargest ? kLargest | IntLanes{} : largest;
-    const IntLanes bits = (IntLanes)((Lanes)largest / Numbers::kTop);
-    scale = (Lanes)(bits > kLeastScale ? bits : kLeastScale | IntLanes{});
   }
 
-  TERRACE_HD void Finish(int n, char* to) const {
-    const float one = scale[0];
-    __builtin_memcpy(to + CodesBytes(Numbers::kCodec, n), &one, sizeof(one));
+  TERRACE_HD void StartRow(int k, int n, char* to) {
+    scale = scales[k];
+    __builtin_memcpy(to + CodesBytes(Numbers::kCodec, n), &scale, sizeof(scale));
   }
 
   template <bool kStochastic, bool kChecked>
@@ -178,8 +209,8 @@ struct Bf16Encoder {
   using Numbers = Bf16Numbers;
   static constexpr int32_t kLargest = 0x7f7f0000;
   template <bool kChecked>
-  TERRACE_HD void Start(const float*, int) {}
-  TERRACE_HD void Finish(int, char*) const {}
+  TERRACE_HD void Start(const float*, int64_t, int64_t, int, IntLanes&) {}
+  TERRACE_HD void StartRow(int, int, char*) {}
 
   template <bool kStochastic, bool kChecked>
   TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
@@ -194,8 +225,8 @@ struct Fp16Encoder {
   using Numbers = Fp16Numbers;
   static constexpr int32_t kLargest = 0x477fe000;  // 65504
   template <bool kChecked>
-  TERRACE_HD void Start(const float*, int) {}
-  TERRACE_HD void Finish(int, char*) const {}
+  TERRACE_HD void Start(const float*, int64_t, int64_t, int, IntLanes&) {}
+  TERRACE_HD void StartRow(int, int, char*) {}
 
   template <bool kStochastic, bool kChecked>
   TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
