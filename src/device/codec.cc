@@ -19,6 +19,11 @@ void RowFormat::Add(RowCodec codec, int vector, int linear, bool keeps_positive)
   packed = packed || part.coded > 0;
 }
 
+void RandomWords(Stream&, uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                 uint64_t* words) {
+  TERRACE_ISA_TABLE(kCodecKernels).random_words(seed, step, keys, rows, words);
+}
+
 void DecodeRows(Stream&, const RowFormat& format, const PackedRows& rows, RowParts parts,
                 float* numbers) {
   TERRACE_ISA_TABLE(kCodecKernels).decode(format, rows, parts, numbers);

@@ -71,6 +71,10 @@ struct PackedRows {
   int64_t rows = 0;
 };
 
+// Words for EncodeRows, of rows that are told apart by their keys: RandomBits(seed, keys[r], step).
+void RandomWords(Stream& stream, uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                 uint64_t* words);
+
 // Parts of floats alone need not be copied out of a row to be computed with, nor back.
 enum class RowParts { kAll, kCoded };
 

@@ -1,3 +1,4 @@
+#include "base/random.h"
 #include "device/codec_kernels.h"
 #include "device/number_encoders.h"
 
@@ -217,9 +218,16 @@ void Decode(const RowFormat& format, const PackedRows& rows, RowParts parts, flo
   }
 }
 
+void RandomWordsOf(uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                   uint64_t* words) {
+  TERRACE_INDEPENDENT
+  for (int64_t r = 0; r < rows; ++r) words[r] = RandomBits(seed, keys[r], step);
+}
+
 }  // namespace
 
-const CodecKernels kCodecKernels = {.decode = Decode, .encode = Encode};
+const CodecKernels kCodecKernels = {
+    .random_words = RandomWordsOf, .decode = Decode, .encode = Encode};
 
 }  // namespace TERRACE_ISA
 }  // namespace terrace

@@ -174,9 +174,8 @@ int64_t PackRows(Stream& stream, const TableSchema& schema, const PackedRows& ro
     return EncodeRows(stream, schema.layout.format, rows, parts, numbers, nullptr);
   TERRACE_CHECK(rows.rows <= kPackRows);
   std::array<uint64_t, kPackRows> words;
-  const uint64_t seed = schema.rounding_seed;
-  for (int64_t r = 0; r < rows.rows; ++r)
-    words[static_cast<size_t>(r)] = RandomBits(seed, keys[r], static_cast<uint64_t>(step));
+  RandomWords(stream, schema.rounding_seed, static_cast<uint64_t>(step), keys, rows.rows,
+              words.data());
   return EncodeRows(stream, schema.layout.format, rows, parts, numbers, words.data());
 }
 
