@@ -38,7 +38,7 @@ class Hasher128 {
 
 // A bijection of 64-bit integers whose output bits all depend on all input bits (the finaliser of
 // splitmix64). Distinct inputs never collide.
-constexpr uint64_t Mix64(uint64_t x) {
+[[gnu::always_inline]] constexpr uint64_t Mix64(uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;

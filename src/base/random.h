@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-// A 64-bit random value for (seed, a, b).
-constexpr uint64_t RandomBits(uint64_t seed, uint64_t a, uint64_t b = 0) {
+// A 64-bit random value for (seed, a, b). Inlined always: kernels of several levels call it.
+[[gnu::always_inline]] constexpr uint64_t RandomBits(uint64_t seed, uint64_t a, uint64_t b = 0) {
   return Mix64(Mix64(Mix64(seed + 0x9e3779b97f4a7c15ULL) ^ a) + 0x9e3779b97f4a7c15ULL * (b + 1));
 }
 

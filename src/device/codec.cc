@@ -19,13 +19,19 @@ void RowFormat::Add(RowCodec codec, int vector, int linear, bool keeps_positive)
   packed = packed || part.coded > 0;
 }
 
-void DecodeRows(Stream&, const RowFormat& format, const PackedRows& rows, float* numbers) {
-  TERRACE_ISA_TABLE(kCodecKernels).decode(format, rows, numbers);
+void RandomWords(Stream&, uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                 uint64_t* words) {
+  TERRACE_ISA_TABLE(kCodecKernels).random_words(seed, step, keys, rows, words);
 }
 
-int64_t EncodeRows(Stream&, const RowFormat& format, const PackedRows& rows, const float* numbers,
-                   const uint64_t* words) {
-  return TERRACE_ISA_TABLE(kCodecKernels).encode(format, rows, numbers, words);
+void DecodeRows(Stream&, const RowFormat& format, const PackedRows& rows, RowParts parts,
+                float* numbers) {
+  TERRACE_ISA_TABLE(kCodecKernels).decode(format, rows, parts, numbers);
+}
+
+int64_t EncodeRows(Stream&, const RowFormat& format, const PackedRows& rows, RowParts parts,
+                   const float* numbers, const uint64_t* words) {
+  return TERRACE_ISA_TABLE(kCodecKernels).encode(format, rows, parts, numbers, words);
 }
 
 }  // namespace terrace

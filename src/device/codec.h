@@ -71,12 +71,20 @@ struct PackedRows {
   int64_t rows = 0;
 };
 
-// numbers: [rows, format.numbers].
-void DecodeRows(Stream& stream, const RowFormat& format, const PackedRows& rows, float* numbers);
+// Words for EncodeRows, of rows that are told apart by their keys: RandomBits(seed, keys[r], step).
+void RandomWords(Stream& stream, uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                 uint64_t* words);
+
+// Parts of floats alone need not be copied out of a row to be computed with, nor back.
+enum class RowParts { kAll, kCoded };
+
+// numbers: [rows, format.numbers]; those of parts that are left out stay as they are.
+void DecodeRows(Stream& stream, const RowFormat& format, const PackedRows& rows, RowParts parts,
+                float* numbers);
 
 // Rounds by the random bits of `words` ([rows]; a number takes its own from its row's word), to the
 // nearest if null. Padding is left as it is. Returns how many numbers were beyond the largest.
 [[nodiscard]] int64_t EncodeRows(Stream& stream, const RowFormat& format, const PackedRows& rows,
-                                 const float* numbers, const uint64_t* words);
+                                 RowParts parts, const float* numbers, const uint64_t* words);
 
 }  // namespace terrace

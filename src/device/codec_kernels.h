@@ -7,8 +7,10 @@
 namespace terrace {
 
 struct CodecKernels {
-  void (*decode)(const RowFormat&, const PackedRows&, float* numbers);
-  int64_t (*encode)(const RowFormat&, const PackedRows&, const float* numbers,
+  void (*random_words)(uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                       uint64_t* words);
+  void (*decode)(const RowFormat&, const PackedRows&, RowParts, float* numbers);
+  int64_t (*encode)(const RowFormat&, const PackedRows&, RowParts, const float* numbers,
                     const uint64_t* words);
 };
 TERRACE_DECLARE_ISA_TABLE(CodecKernels, kCodecKernels)

@@ -1,3 +1,4 @@
+#include "base/random.h"
 #include "device/codec_kernels.h"
 #include "device/number_encoders.h"
 
@@ -17,6 +18,14 @@ TERRACE_HD void CopyFloats(const float* from, int n, float* to) {
   }
 }
 
+// The floats behind codes: none or a linear weight, as a rule.
+TERRACE_HD void CopyPlain(const float* from, int n, float* to) {
+  if (n == 1)
+    *to = *from;
+  else if (n > 1)
+    CopyFloats(from, n, to);
+}
+
 // Codes of a block of rows. Returns the numbers beyond the largest; unchecked, whether there are
 // numbers that make the codes wrong. kN is the number of codes, or 0: known at run time only.
 template <typename Encoder, bool kStochastic, bool kChecked, int kN>
@@ -30,13 +39,16 @@ int64_t EncodePart(const RowFormat& format, const RowPart& of, const PackedRows&
   const int64_t plain_offset = part.bytes() - 4 * part.plain;
   IntLanes beyond = {};
   IntLanes largest = {};
+  Encoder encoder;
   for (int64_t r = 0; r < rows.rows; ++r) {
     char* const to =
         reinterpret_cast<char*>(rows.base) + rows.positions[r] * rows.stride_bytes + part.offset;
     const float* const from = numbers + r * row_numbers + part.first;
     auto* const codes = reinterpret_cast<typename Encoder::Code*>(to);
-    Encoder encoder;
-    encoder.template Start<kChecked>(from, n, to);
+    const int in_group = static_cast<int>(r % kLanes);
+    if (in_group == 0)
+      encoder.template Start<kChecked>(from, row_numbers, rows.rows - r, n, largest);
+    encoder.StartRow(in_group, n, to);
     for (int i = 0; i < n; i += kLanes) {
       // Checked, each number is seen once, to be counted.
       const int start = kChecked ? i : BlockStart(i, n);
@@ -44,16 +56,20 @@ int64_t EncodePart(const RowFormat& format, const RowPart& of, const PackedRows&
       Lanes x;
       LoadLanes(from + start, count, x);
       const IntLanes size = (IntLanes)x & 0x7fffffff;
-      if constexpr (!kChecked) largest = size > largest ? size : largest;
+      if constexpr (!kChecked && !HasScale(Encoder::Numbers::kCodec))
+        largest = size > largest ? size : largest;
       UintLanes random = {};
       if constexpr (kStochastic) RandomLanes(words[r], part.first + start, random);
       IntLanes code;
       encoder.template Encode<kStochastic, kChecked>(x, size, random, least, code, beyond);
       StoreCodes(code, count, codes + start);
     }
-    CopyFloats(from + n, part.plain, reinterpret_cast<float*>(to + plain_offset));
+    CopyPlain(from + n, part.plain, reinterpret_cast<float*>(to + plain_offset));
   }
-  if constexpr (!kChecked) return LargestOfLanes(largest) > Encoder::kLargest;
+  if constexpr (!kChecked) {
+    SpreadLargest(largest);
+    return largest[0] > Encoder::kLargest;
+  }
   int64_t sum = 0;
   for (int l = 0; l < kLanes; ++l) sum += beyond[l];
   return sum;
@@ -86,7 +102,7 @@ void DecodePart(const RowFormat& format, const RowPart& of, const PackedRows& fr
         StoreLanes(x, kLanes, false, to + start);
       }
     }
-    CopyFloats(reinterpret_cast<const float*>(from + plain_offset), part.plain, to + n);
+    CopyPlain(reinterpret_cast<const float*>(from + plain_offset), part.plain, to + n);
   }
 }
 
@@ -148,13 +164,14 @@ void ForPlain(const RowFormat& format, const RowPart& part, const PackedRows& of
   });
 }
 
-int64_t Encode(const RowFormat& format, const PackedRows& rows, const float* numbers,
-               const uint64_t* words) {
+int64_t Encode(const RowFormat& format, const PackedRows& rows, RowParts parts,
+               const float* numbers, const uint64_t* words) {
   int64_t beyond = 0;
   for (int p = 0; p < format.part_count; ++p) {
     const RowPart& part = format.parts[p];
     switch (part.codec) {
       case RowCodec::kFp32:
+        if (parts == RowParts::kCoded) break;
         ForPlain(format, part, rows,
                  [=](int64_t number, int n, float* row) { CopyFloats(numbers + number, n, row); });
         break;
@@ -175,11 +192,12 @@ int64_t Encode(const RowFormat& format, const PackedRows& rows, const float* num
   return beyond;
 }
 
-void Decode(const RowFormat& format, const PackedRows& rows, float* numbers) {
+void Decode(const RowFormat& format, const PackedRows& rows, RowParts parts, float* numbers) {
   for (int p = 0; p < format.part_count; ++p) {
     const RowPart& part = format.parts[p];
     switch (part.codec) {
       case RowCodec::kFp32:
+        if (parts == RowParts::kCoded) break;
         ForPlain(format, part, rows, [=](int64_t number, int n, const float* row) {
           CopyFloats(row, n, numbers + number);
         });
@@ -200,9 +218,16 @@ void Decode(const RowFormat& format, const PackedRows& rows, float* numbers) {
   }
 }
 
+void RandomWordsOf(uint64_t seed, uint64_t step, const uint64_t* keys, int64_t rows,
+                   uint64_t* words) {
+  TERRACE_INDEPENDENT
+  for (int64_t r = 0; r < rows; ++r) words[r] = RandomBits(seed, keys[r], step);
+}
+
 }  // namespace
 
-const CodecKernels kCodecKernels = {.decode = Decode, .encode = Encode};
+const CodecKernels kCodecKernels = {
+    .random_words = RandomWordsOf, .decode = Decode, .encode = Encode};
 
 }  // namespace TERRACE_ISA
 }  // namespace terrace

@@ -44,16 +44,6 @@ double StepAt(RowCodec codec, double x, float largest) {
   return 0;
 }
 
-// Numbers of sizes from 2^-low to 1, of both signs, some 0.
-std::vector<float> MixedNumbers(int n, uint64_t seed, int low) {
-  std::vector<float> numbers = RandomFloats(n, seed);
-  for (int i = 0; i < n; ++i) {
-    const uint64_t draw = RandomBits(seed, i, 5);
-    numbers[i] = draw % 7 == 0 ? 0 : std::ldexp(numbers[i], -static_cast<int>((draw >> 8) % low));
-  }
-  return numbers;
-}
-
 TEST(RowFormat, PutsScaleAndLinearWeightBehindTheCodes) {
   struct Case {
     RowCodec codec;
@@ -321,67 +311,6 @@ TEST(Codec, APositiveSumOfSquaresNeverBecomesZero) {
       }
     }
     EXPECT_TRUE(lost || codec == RowCodec::kFp32) << CodecName(codec);
-  }
-}
-
-TEST(CodecKernels, GiveTheSameBitsAtEveryLevelAndTouchNothingElse) {
-  constexpr int kRows = 7;
-  const std::vector<uint32_t> positions = {3, 1, 8, 5, 6, 2, 0};
-  for (RowCodec weights : kAllCodecs)
-    for (RowCodec state : kAllCodecs)
-      for (int dim = 1; dim <= 40; ++dim)
-        for (bool stochastic : {false, true}) {
-          RowFormat format = OnePart(weights, dim, dim % 2);
-          format.Add(state, dim, dim % 2, true);
-          const int64_t stride = format.bytes + 8;
-          std::vector<float> numbers = MixedNumbers(kRows * format.numbers, dim, 40);
-          numbers[0] = kNan;
-          numbers[1] = kInf;
-          numbers[numbers.size() / 2] = 1e-42f;
-          numbers.back() = 1e7f;
-          std::vector<uint64_t> words(kRows);
-          for (int r = 0; r < kRows; ++r) words[r] = RandomBits(dim, r);
-          std::vector<std::byte> first;
-          std::vector<float> first_decoded;
-          int64_t first_saturated = 0;
-          for (const CodecKernels* kernels : AllCodecKernels()) {
-            std::vector<std::byte> arena(9 * stride, std::byte{0x5a});
-            const PackedRows rows{arena.data(), stride, positions.data(), kRows};
-            const int64_t saturated =
-                kernels->encode(format, rows, numbers.data(), stochastic ? words.data() : nullptr);
-            std::vector<float> decoded(numbers.size() + 1, 55.0f);
-            kernels->decode(format, rows, decoded.data());
-            ASSERT_EQ(decoded.back(), 55.0f);
-            for (int p : {4, 7})
-              for (int64_t b = 0; b < stride; ++b)
-                ASSERT_EQ(arena[p * stride + b], std::byte{0x5a});
-            for (uint32_t p : positions)
-              for (int64_t b = format.bytes; b < stride; ++b)
-                ASSERT_EQ(arena[p * stride + b], std::byte{0x5a});
-            if (first.empty()) {
-              first = arena;
-              first_decoded = decoded;
-              first_saturated = saturated;
-            }
-            ASSERT_EQ(arena, first) << CodecName(weights) << " " << CodecName(state) << " " << dim;
-            ASSERT_TRUE(SameBits(decoded, first_decoded)) << CodecName(weights) << " " << dim;
-            ASSERT_EQ(saturated, first_saturated);
-          }
-        }
-}
-
-// A number's code depends on its place and its row, not on how many lanes are full.
-TEST(CodecKernels, VectorBodyAndTailAgree) {
-  const uint64_t word = RandomBits(8, 8);
-  for (RowCodec codec : kAllCodecs) {
-    std::vector<float> numbers = MixedNumbers(40, 6, 20);
-    numbers[0] = 2;  // the largest of every prefix
-    const std::vector<float> whole = Rounded(OnePart(codec, 40), numbers, &word);
-    for (int n = 1; n < 40; ++n) {
-      const std::vector<float> part =
-          Rounded(OnePart(codec, n), {numbers.begin(), numbers.begin() + n}, &word);
-      ASSERT_TRUE(SameBits(part, {whole.begin(), whole.begin() + n})) << CodecName(codec) << n;
-    }
   }
 }
 

@@ -1,6 +1,7 @@
 // For tests: rows of one or more parts, packed and unpacked.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/random.h"
 #include "device/codec.h"
 #include "device/codec_kernels.h"
+#include "device/kernel_testing.h"
 
 namespace terrace {
 
@@ -34,6 +36,16 @@ inline RowFormat OnePart(RowCodec codec, int vector, int linear = 0, bool keeps_
   return format;
 }
 
+// Numbers of sizes from 2^-low to 1, of both signs, some 0.
+inline std::vector<float> MixedNumbers(int n, uint64_t seed, int low) {
+  std::vector<float> numbers = RandomFloats(n, seed);
+  for (int i = 0; i < n; ++i) {
+    const uint64_t draw = RandomBits(seed, i, 5);
+    numbers[i] = draw % 7 == 0 ? 0 : std::ldexp(numbers[i], -static_cast<int>((draw >> 8) % low));
+  }
+  return numbers;
+}
+
 // One row: its bytes, and the numbers that were beyond the largest.
 struct Packed {
   std::vector<std::byte> bytes;
@@ -43,7 +55,8 @@ struct Packed {
     std::vector<float> numbers(static_cast<size_t>(format.numbers));
     const uint32_t position = 0;
     Stream stream(nullptr);
-    DecodeRows(stream, format, {bytes.data(), format.bytes, &position, 1}, numbers.data());
+    DecodeRows(stream, format, {bytes.data(), format.bytes, &position, 1}, RowParts::kAll,
+               numbers.data());
     return numbers;
   }
 };
@@ -56,7 +69,7 @@ inline Packed Pack(const RowFormat& format, const std::vector<float>& numbers,
   const uint32_t position = 0;
   Stream stream(nullptr);
   row.saturated = EncodeRows(stream, format, {row.bytes.data(), format.bytes, &position, 1},
-                             numbers.data(), word);
+                             RowParts::kAll, numbers.data(), word);
   return row;
 }
 

@@ -44,8 +44,8 @@ struct PackedTable {
     start.back() = std::numeric_limits<float>::quiet_NaN();
     const PackedRows rows{arena.data(), stride, positions.data(), kRows};
     Stream stream(nullptr);
-    EXPECT_EQ(EncodeRows(stream, format, rows, start.data(), nullptr), 0);
-    DecodeRows(stream, format, rows, numbers.data());
+    EXPECT_EQ(EncodeRows(stream, format, rows, RowParts::kAll, start.data(), nullptr), 0);
+    DecodeRows(stream, format, rows, RowParts::kAll, numbers.data());
   }
 };
 

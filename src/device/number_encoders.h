@@ -12,7 +12,7 @@ typedef int32_t IntLanes __attribute__((vector_size(kLanes * sizeof(int32_t))));
 typedef uint32_t UintLanes __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 
 inline constexpr int32_t kInfBits = 0x7f800000;
-inline constexpr float kLeastScale = 0x1p-126f;  // a smaller one would be imprecise
+inline constexpr int32_t kLeastScale = 0x00800000;  // 2^-126: a smaller one would be imprecise
 
 // Random bits of the numbers from `lane` on of the row with this word: two rounds of
 // multiplication, with half of the word before each.
@@ -25,18 +25,6 @@ TERRACE_HD void RandomLanes(uint64_t word, int lane, UintLanes& bits) {
   bits += static_cast<uint32_t>(word >> 32);
   bits *= 0x846ca68bu;
   bits ^= bits >> 16;
-}
-
-// The share of a step from which on a number is rounded up, in (0, 1]: a number that is a code
-// stays.
-template <bool kStochastic>
-TERRACE_HD void Threshold(const UintLanes& random, Lanes& threshold) {
-  if constexpr (kStochastic) {
-    const IntLanes upper = (IntLanes)(random >> 8) + 1;
-    threshold = __builtin_convertvector(upper, Lanes) * 0x1p-24f;
-  } else {
-    threshold = Lanes{} + 0.5f;
-  }
 }
 
 TERRACE_HD void Floor(const Lanes& y, Lanes& below) {
@@ -58,23 +46,49 @@ TERRACE_HD void Clamp(float bound, Lanes& y) {
 #endif
 }
 
-// The integer below or above y. Not floor(y + u): that sum is rounded, so a number that is a code
-// already would drift up.
+// The integer below or above y; a number that is a code stays. Not floor(y + u): that sum is
+// rounded, so such a number would drift up.
 template <bool kStochastic>
 TERRACE_HD void RoundToInt(const Lanes& y, const UintLanes& random, IntLanes& code) {
-  Lanes below, threshold;
+  Lanes below;
   Floor(y, below);
-  Threshold<kStochastic>(random, threshold);
-  code = __builtin_convertvector(y - below >= threshold ? below + 1.0f : below, IntLanes);
+  const Lanes share = y - below;  // of a step, in [0, 1]
+  code = __builtin_convertvector(below, IntLanes);
+  if constexpr (kStochastic) {
+    const IntLanes share_bits = __builtin_convertvector(share * 0x1p24f, IntLanes);
+    code = share_bits > (IntLanes)(random >> 8) ? code + 1 : code;
+  } else {
+    code = share >= 0.5f ? code + 1 : code;
+  }
 }
 
-TERRACE_HD int32_t LargestOfLanes(const IntLanes& v) {
-  IntLanes a = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
-  a = a > v ? a : v;
-  IntLanes b = __builtin_shufflevector(a, a, 2, 3, 0, 1, 2, 3, 0, 1);
-  b = b > a ? b : a;
-  const IntLanes c = __builtin_shufflevector(b, b, 1, 0, 1, 0, 1, 0, 1, 0);
-  return (c > b ? c : b)[0];
+// The largest lane, into all of them.
+TERRACE_HD void SpreadLargest(IntLanes& v) {
+  IntLanes other = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+  v = other > v ? other : v;
+  other = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+  v = other > v ? other : v;
+  other = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+  v = other > v ? other : v;
+}
+
+// The largest lane of each of kLanes vectors: that of rows[k] is lane k of `largest`.
+TERRACE_HD void LargestOfEach(const IntLanes (&rows)[kLanes], IntLanes& largest) {
+  const auto larger = [](const IntLanes& a, const IntLanes& b, IntLanes& of) {
+    of = a > b ? a : b;
+  };
+  IntLanes fours[4], twos[2];  // of two vectors four lanes each, of four vectors two each
+  for (int k = 0; k < 4; ++k)
+    larger(__builtin_shufflevector(rows[k], rows[k + 4], 0, 1, 2, 3, 8, 9, 10, 11),
+           __builtin_shufflevector(rows[k], rows[k + 4], 4, 5, 6, 7, 12, 13, 14, 15), fours[k]);
+  for (int k = 0; k < 2; ++k) {
+    const IntLanes& a = fours[2 * k];
+    const IntLanes& b = fours[2 * k + 1];
+    larger(__builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13),
+           __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15), twos[k]);
+  }
+  larger(__builtin_shufflevector(twos[0], twos[1], 0, 2, 8, 10, 4, 6, 12, 14),
+         __builtin_shufflevector(twos[0], twos[1], 1, 3, 9, 11, 5, 7, 13, 15), largest);
 }
 
 // Writes the first n codes.
@@ -100,31 +114,54 @@ TERRACE_HD void StoreCodes(const IntLanes& codes, int n, Code* to) {
 TERRACE_HD int BlockStart(int i, int n) { return n >= kLanes && i > n - kLanes ? n - kLanes : i; }
 TERRACE_HD int BlockCount(int n) { return n < kLanes ? n : kLanes; }
 
-// The encoders: made for a row's part (Start), they turn lanes of floats into codes. `least` is
-// what the code of a positive number is at least. Unchecked they are for numbers of sizes up to
-// kLargest (as bits) only; checked for all, and count those that are too large in `beyond`.
+// The encoders: made for up to kLanes rows (Start), they turn lanes of floats of one row (StartRow)
+// into codes. `least` is what the code of a positive number is at least. Unchecked they are for
+// numbers of sizes up to kLargest (as bits) only; checked for all, and count those that are too
+// large in `beyond`.
 template <typename CodeType>
 struct IntEncoder {
   using Code = CodeType;
   using Numbers = IntNumbers<Code>;
   static constexpr int32_t kLargest = 0x7f7ffffe;  // its code times its scale is finite
-  float scale = 0;
+  float scales[kLanes];
+  float scale;
 
+  // The scales of the first kLanes of `rows` rows of n numbers, `stride` floats apart. The sizes of
+  // their largest numbers come into `largest`.
   template <bool kChecked>
-  TERRACE_HD void Start(const float* x, int n, char* to) {
-    IntLanes largest = {};
+  TERRACE_HD void Start(const float* x, int64_t stride, int64_t rows, int n, IntLanes& largest) {
+    IntLanes sizes[kLanes];
+    if (rows >= kLanes)
+      for (int k = 0; k < kLanes; ++k) LanesOfRow<kChecked>(x + k * stride, n, sizes[k]);
+    else
+      for (int k = 0; k < kLanes; ++k) {
+        sizes[k] = IntLanes{};
+        if (k < rows) LanesOfRow<kChecked>(x + k * stride, n, sizes[k]);
+      }
+    IntLanes of_rows;
+    LargestOfEach(sizes, of_rows);
+    largest = of_rows > largest ? of_rows : largest;
+    if constexpr (kChecked) of_rows = of_rows > kLargest ? kLargest | IntLanes{} : of_rows;
+    const IntLanes bits = (IntLanes)((Lanes)of_rows / Numbers::kTop);
+    StoreLanes((Lanes)(bits > kLeastScale ? bits : kLeastScale | IntLanes{}), kLanes, false,
+               scales);
+  }
+
+  // The largest of each lane.
+  template <bool kChecked>
+  TERRACE_HD static void LanesOfRow(const float* x, int n, IntLanes& largest) {
     for (int i = 0; i < n; i += kLanes) {
       Lanes part;
       LoadLanes(x + BlockStart(i, n), BlockCount(n), part);
       // Sizes of floats are in the order of their bits.
       IntLanes size = (IntLanes)part & 0x7fffffff;
       if constexpr (kChecked) size = size < kInfBits ? size : IntLanes{};
-      largest = size > largest ? size : largest;
+      largest = i == 0 ? size : size > largest ? size : largest;
     }
-    int32_t bits = LargestOfLanes(largest);
-    if constexpr (kChecked) bits = bits > kLargest ? kLargest : bits;
-    scale = __builtin_bit_cast(float, bits) / Numbers::kTop;
-    scale = scale > kLeastScale ? scale : kLeastScale;
+  }
+
+  TERRACE_HD void StartRow(int k, int n, char* to) {
+    scale = scales[k];
     __builtin_memcpy(to + CodesBytes(Numbers::kCodec, n), &scale, sizeof(scale));
   }
 
@@ -134,7 +171,7 @@ struct IntEncoder {
     Lanes y = x / scale;
     Clamp(Numbers::kTop, y);  // Inf, or the last bit of the quotient
     RoundToInt<kStochastic>(y, random, code);
-    code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
+    if (least > 0) code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
     if constexpr (kChecked) {
       code = size > kInfBits ? Numbers::kNan | IntLanes{} : code;
       beyond -= size == kInfBits;
@@ -151,7 +188,7 @@ TERRACE_HD void FinishHalf(const Lanes& x, const IntLanes& size, int least, IntL
     beyond -= over;
     code = over ? kTopCode | IntLanes{} : code;
   }
-  code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
+  if (least > 0) code = (((IntLanes)x > 0) & (code < least)) ? least | IntLanes{} : code;
   code |= ((IntLanes)x >> 16) & 0x8000;
   if constexpr (kChecked) code = size > kInfBits ? kNanCode | IntLanes{} : code;
 }
@@ -172,7 +209,8 @@ struct Bf16Encoder {
   using Numbers = Bf16Numbers;
   static constexpr int32_t kLargest = 0x7f7f0000;
   template <bool kChecked>
-  TERRACE_HD void Start(const float*, int, char*) {}
+  TERRACE_HD void Start(const float*, int64_t, int64_t, int, IntLanes&) {}
+  TERRACE_HD void StartRow(int, int, char*) {}
 
   template <bool kStochastic, bool kChecked>
   TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,
@@ -187,7 +225,8 @@ struct Fp16Encoder {
   using Numbers = Fp16Numbers;
   static constexpr int32_t kLargest = 0x477fe000;  // 65504
   template <bool kChecked>
-  TERRACE_HD void Start(const float*, int, char*) {}
+  TERRACE_HD void Start(const float*, int64_t, int64_t, int, IntLanes&) {}
+  TERRACE_HD void StartRow(int, int, char*) {}
 
   template <bool kStochastic, bool kChecked>
   TERRACE_HD void Encode(const Lanes& x, const IntLanes& size, const UintLanes& random, int least,

@@ -62,7 +62,7 @@ class PackedTable {
     const auto position = static_cast<uint32_t>(r);
     Stream stream(nullptr);
     DecodeRows(stream, schema.layout.format, {row(0), schema.layout.stride, &position, 1},
-               numbers.data());
+               RowParts::kAll, numbers.data());
     return numbers;
   }
 
@@ -95,8 +95,8 @@ std::vector<std::byte> PackedRow(const TableSchema& schema, uint64_t key, int64_
   const uint64_t word = RandomBits(schema.rounding_seed, key, static_cast<uint64_t>(step));
   const bool nearest = schema.config.rounding == Rounding::kNearest;
   Stream stream(nullptr);
-  EXPECT_EQ(EncodeRows(stream, schema.layout.format, {row.data(), 0, &position, 1}, numbers.data(),
-                       nearest ? nullptr : &word),
+  EXPECT_EQ(EncodeRows(stream, schema.layout.format, {row.data(), 0, &position, 1}, RowParts::kAll,
+                       numbers.data(), nearest ? nullptr : &word),
             0);
   return row;
 }

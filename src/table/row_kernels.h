@@ -8,16 +8,22 @@
 
 namespace terrace {
 
-// Rows and constants of one call. The kernels see floats only.
-struct RowKernelArgs {
+// Floats of rows: those of row r are at base + positions[r] * stride_bytes.
+struct RowFloats {
   std::byte* base = nullptr;
   int64_t stride_bytes = 0;
+  const uint32_t* positions = nullptr;  // [rows]
+};
+
+// Rows and constants of one call. The kernels see floats only.
+struct RowKernelArgs {
+  RowFloats weights;  // dim + linear a row
+  RowFloats state;
   int dim = 0;
   int linear = 0;
-  int state = 0;
-  const uint32_t* positions = nullptr;  // [rows]
-  float* grads = nullptr;               // [rows, dim + linear]
+  float* grads = nullptr;  // [rows, dim + linear]
   int64_t rows = 0;
+  int64_t prefetch_bytes = 0;  // from a row's weights on; 0: they are in the cache
 
   float l2 = 0;
   float clip_norm = 0;  // 0: off

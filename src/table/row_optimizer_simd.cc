@@ -97,32 +97,33 @@ template <typename Optimizer>
 struct ByWeight {
   static constexpr int kArrays = Optimizer::kStates > 0 ? Optimizer::kStates : 1;
 
-  TERRACE_HD static void Update(const RowKernelArgs& a, int n, const float* grad, float* w) {
+  TERRACE_HD static void Update(const RowKernelArgs& a, int n, const float* grad, float* w,
+                                float* s) {
     int i = 0;
     for (; i + kLanes <= n; i += kLanes) {
       Lanes g, weight, state[kArrays];
       LoadLanes(grad + i, kLanes, g);
       LoadLanes(w + i, kLanes, weight);
-      for (int k = 0; k < Optimizer::kStates; ++k) LoadLanes(w + (k + 1) * n + i, kLanes, state[k]);
+      for (int k = 0; k < Optimizer::kStates; ++k) LoadLanes(s + k * n + i, kLanes, state[k]);
       Optimizer::Step(a, g, weight, state);
       StoreLanes(weight, kLanes, false, w + i);
       for (int k = 0; k < Optimizer::kStates; ++k)
-        StoreLanes(state[k], kLanes, false, w + (k + 1) * n + i);
+        StoreLanes(state[k], kLanes, false, s + k * n + i);
     }
     for (; i < n; ++i) {
       float state[kArrays];
-      for (int k = 0; k < Optimizer::kStates; ++k) state[k] = w[(k + 1) * n + i];
+      for (int k = 0; k < Optimizer::kStates; ++k) state[k] = s[k * n + i];
       Optimizer::Step(a, grad[i], w[i], state);
-      for (int k = 0; k < Optimizer::kStates; ++k) w[(k + 1) * n + i] = state[k];
+      for (int k = 0; k < Optimizer::kStates; ++k) s[k * n + i] = state[k];
     }
   }
 };
 
 // AdaGrad with one sum of mean squares for the vector, and one for the linear weight.
 struct ByRow {
-  TERRACE_HD static void Update(const RowKernelArgs& a, int n, const float* grad, float* w) {
+  TERRACE_HD static void Update(const RowKernelArgs& a, int n, const float* grad, float* w,
+                                float* state) {
     const int dim = n - a.linear;
-    float* state = w + n;
     if (dim > 0) {
       *state += SumOfSquares(grad, dim) / static_cast<float>(dim);
       const float rate = a.lr / (__builtin_sqrtf(*state) + a.eps);
@@ -162,17 +163,19 @@ template <typename Optimizer, int kN>
 void UpdateAll(const RowKernelArgs& args) {
   const RowKernelArgs a = args;
   const int n = kN != 0 ? kN : a.dim + a.linear;
-  const int64_t bytes = (n + a.state) * static_cast<int64_t>(sizeof(float));
-  const auto row_at = [&](int64_t r) {
-    return reinterpret_cast<char*>(a.base) + a.positions[r] * a.stride_bytes;
+  const auto row_at = [](const RowFloats& floats, int64_t r) {
+    return reinterpret_cast<char*>(floats.base) + floats.positions[r] * floats.stride_bytes;
   };
-  for (int64_t r = 0; r < kAhead && r < a.rows; ++r) PrefetchRow(row_at(r), bytes);
+  const int64_t ahead = a.prefetch_bytes > 0 ? a.rows : 0;  // rows to prefetch
+  for (int64_t r = 0; r < kAhead && r < ahead; ++r)
+    PrefetchRow(row_at(a.weights, r), a.prefetch_bytes);
   for (int64_t r = 0; r < a.rows; ++r) {
-    if (r + kAhead < a.rows) PrefetchRow(row_at(r + kAhead), bytes);
-    auto* const w = reinterpret_cast<float*>(row_at(r));
+    if (r + kAhead < ahead) PrefetchRow(row_at(a.weights, r + kAhead), a.prefetch_bytes);
+    auto* const w = reinterpret_cast<float*>(row_at(a.weights, r));
+    auto* const state = reinterpret_cast<float*>(row_at(a.state, r));
     float* const grad = a.grads + r * n;
     Regularise(a, n, w, grad);
-    Optimizer::Update(a, n, grad, w);
+    Optimizer::Update(a, n, grad, w, state);
   }
 }
 

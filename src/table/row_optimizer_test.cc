@@ -254,12 +254,11 @@ TEST(RowOptimizerKernels, GiveTheSameBitsAtEveryLevel) {
           std::vector<float> grads =
               RandomGrads(static_cast<int64_t>(positions.size()) * layout.weights, dim);
           RowKernelArgs a;
-          a.base = reinterpret_cast<std::byte*>(t.arena.data());
-          a.stride_bytes = layout.stride;
+          auto* const base = reinterpret_cast<std::byte*>(t.arena.data());
+          a.weights = {base, layout.stride, positions.data()};
+          a.state = {base + 4 * layout.weights, layout.stride, positions.data()};
           a.dim = layout.dim;
           a.linear = layout.linear;
-          a.state = layout.state;
-          a.positions = positions.data();
           a.grads = grads.data();
           a.rows = static_cast<int64_t>(positions.size());
           a.l2 = 0.01f;

@@ -168,16 +168,15 @@ TableSchema TableSchema::Make(const std::string& name, const TableConfig& config
   return schema;
 }
 
-int64_t PackRows(Stream& stream, const TableSchema& schema, const PackedRows& rows,
+int64_t PackRows(Stream& stream, const TableSchema& schema, const PackedRows& rows, RowParts parts,
                  const uint64_t* keys, int64_t step, const float* numbers) {
   if (schema.config.rounding == Rounding::kNearest)
-    return EncodeRows(stream, schema.layout.format, rows, numbers, nullptr);
+    return EncodeRows(stream, schema.layout.format, rows, parts, numbers, nullptr);
   TERRACE_CHECK(rows.rows <= kPackRows);
   std::array<uint64_t, kPackRows> words;
-  for (int64_t r = 0; r < rows.rows; ++r)
-    words[static_cast<size_t>(r)] =
-        RandomBits(schema.rounding_seed, keys[r], static_cast<uint64_t>(step));
-  return EncodeRows(stream, schema.layout.format, rows, numbers, words.data());
+  RandomWords(stream, schema.rounding_seed, static_cast<uint64_t>(step), keys, rows.rows,
+              words.data());
+  return EncodeRows(stream, schema.layout.format, rows, parts, numbers, words.data());
 }
 
 namespace {
@@ -225,7 +224,7 @@ void InitRow(const TableSchema& schema, uint64_t key, std::byte* row) {
   const uint32_t position = 0;
   Stream stream(nullptr);
   const int64_t saturated =
-      PackRows(stream, schema, {row, 0, &position, 1}, &key, 0, numbers.data());
+      PackRows(stream, schema, {row, 0, &position, 1}, RowParts::kAll, &key, 0, numbers.data());
   TERRACE_CHECK(saturated == 0);  // TableSchema::Make refuses such a start
 }
 

@@ -81,6 +81,7 @@ struct TableSchema {
 // rows. Returns how many numbers were beyond their codec's largest.
 inline constexpr int64_t kPackRows = 32;
 [[nodiscard]] int64_t PackRows(Stream& stream, const TableSchema& schema, const PackedRows& rows,
+                               RowParts parts,
                                const uint64_t* keys,   // [rows]
                                int64_t step,           // batches so far; 0: a new row
                                const float* numbers);  // [rows, weights + state]
