@@ -1,7 +1,7 @@
 # Thin on purpose: CMake presets do the work (CMakePresets.json).
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test bench bench-build bench-peers bench-train bench-parse bench-lr \
-        bench-index bench-disk bench-tiers bench-rows check format format-check includes tidy asan tsan clang fuzz crash accuracy clean
+        bench-index bench-disk bench-tiers bench-rows bench-snapshots check format format-check includes tidy asan tsan clang fuzz crash accuracy clean
 
 TERRACE := build/release/terrace
 
@@ -23,7 +23,7 @@ test: setup ## every test, release build
 	@ctest --preset release
 
 # Each runs us and a peer on the same work and writes build/bench/NAME.json.
-BENCHES := train parse lr index disk tiers rows
+BENCHES := train parse lr index disk tiers rows snapshots
 
 bench: $(BENCHES:%=bench-%) ## every benchmark, then one table of all results
 	@bench/report.py
@@ -58,6 +58,9 @@ bench-tiers: ## training through two tiers against memory alone and RocksDB: 25 
 
 bench-rows: bench-build ## admission, expiry and codecs: what they save and cost; 10 minutes
 	@bench/rows.py
+
+bench-snapshots: bench-build ## snapshots of a 5 GB model while it is trained: 3 minutes, 25 GB of disk
+	@bench/snapshots.py
 
 accuracy: build ## AUC of every example config on real data, where it is present
 	@scripts/accuracy.py $(TERRACE)

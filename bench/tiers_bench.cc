@@ -190,18 +190,19 @@ class TierBench {
 
   void Train() {
     StepRunner step(config_, &state_, &workers_);
-    MemoryNeeds needs;
-    needs.fixed_bytes =
+    PipelineOptions parts;
+    parts.needs.fixed_bytes =
         process_bytes_ + step.scratch_bytes() +
         static_cast<int64_t>(sizeof(float)) * (state_.params.size() + state_.dense_state.size()) +
         (tiered() ? DiskTierMemory(config_.tiers) : 0);
-    needs.rows = options_.memory_rows;
+    parts.needs.rows = options_.memory_rows;
+    parts.dedup_threads = DedupThreads(workers_.threads());
     const std::atomic<bool> stop{false};
-    const auto open = [this](const OpenDataOptions&) {
+    parts.open = [this](const OpenDataOptions&) {
       return std::make_unique<Traffic>(options_.traffic, spec_.shape);
     };
     run_start_ = NowSeconds();
-    Pipeline pipeline(config_, spec_, open, DedupThreads(workers_.threads()), &state_, needs, stop);
+    Pipeline pipeline(config_, spec_, parts, &state_, stop);
     if (options_.warmup == 0) start_ = MarkNow();
     double last = NowSeconds();
     for (;;) {

@@ -154,10 +154,12 @@ void Run(const std::string& name, double seconds, const std::vector<std::string>
   Workers workers("train", static_cast<int>(threads));
   StepRunner step(config, &state, &workers);
   std::atomic<bool> stop{false};
-  Pipeline pipeline(
-      config, spec,
-      [&](const OpenDataOptions&) { return std::make_unique<MemoryStream>(batches, spec.shape); },
-      DedupThreads(workers.threads()), &state, MemoryNeeds{}, stop);
+  PipelineOptions parts;
+  parts.open = [&](const OpenDataOptions&) {
+    return std::make_unique<MemoryStream>(batches, spec.shape);
+  };
+  parts.dedup_threads = DedupThreads(workers.threads());
+  Pipeline pipeline(config, spec, parts, &state, stop);
   std::vector<double> times;
   double start = 0;
   double waited = 0;
