@@ -59,7 +59,9 @@ class ResumedRun {
     EXPECT_EQ(got.epochs, expected.epochs);
     EXPECT_EQ(got.stopped_early, expected.stopped_early);
     EXPECT_EQ(got.train_loss, expected.train_loss);
-    if (!std::isnan(expected.train_auc)) EXPECT_EQ(got.train_auc, expected.train_auc);
+    if (!std::isnan(expected.train_auc)) {
+      EXPECT_EQ(got.train_auc, expected.train_auc);
+    }
     EXPECT_EQ(got.saturated, expected.saturated);
     EXPECT_EQ(got.life.admitted, expected.life.admitted);
     EXPECT_EQ(got.life.refused, expected.life.refused);
@@ -70,7 +72,9 @@ class ResumedRun {
       EXPECT_EQ(got.evaluations[i].metrics.logloss, expected.evaluations[i].metrics.logloss);
       // Of one class there is none.
       const double auc = expected.evaluations[i].metrics.auc;
-      if (!std::isnan(auc)) EXPECT_EQ(got.evaluations[i].metrics.auc, auc);
+      if (!std::isnan(auc)) {
+        EXPECT_EQ(got.evaluations[i].metrics.auc, auc);
+      }
     }
   }
 
