@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -55,12 +56,13 @@ RowSaver::RowSaver(std::vector<Table> tables, const Limits& limits)
 // --- train ---
 
 void RowSaver::BeforeTraining(size_t table, std::span<const uint32_t> positions) {
+  const double start = NowSeconds();
+  ++waiting_;
   MutexLock lock(&mu_);
-  if (mode_ == Mode::kCut && KeptBytes() > limits_.kept_bytes) {
-    ScopedSeconds wait(&wait_seconds_);
-    while (KeptBytes() > limits_.kept_bytes && mode_ == Mode::kCut && !cancelled_)
-      changed_.Wait(&mu_);
-  }
+  --waiting_;
+  const bool flushing = mode_ != Mode::kNone;
+  while (KeptBytes() > limits_.kept_bytes && mode_ == Mode::kCut && !cancelled_)
+    changed_.Wait(&mu_);
   State& state = states_[table];
   if (mode_ != Mode::kNone && state.asked_count > 0) {
     for (uint32_t position : positions) {
@@ -72,6 +74,7 @@ void RowSaver::BeforeTraining(size_t table, std::span<const uint32_t> positions)
     }
   }
   for (uint32_t position : positions) state.changed_count += Set(&state.changed, position) ? 0 : 1;
+  if (flushing) wait_seconds_ += NowSeconds() - start;
 }
 
 void RowSaver::StartFlush() {
@@ -143,7 +146,9 @@ double RowSaver::wait_seconds() const {
 // --- plan ---
 
 void RowSaver::Leave(size_t table, std::span<RowMove> victims) {
+  ++waiting_;
   MutexLock lock(&mu_);
+  --waiting_;
   State& state = states_[table];
   for (RowMove& move : victims) {
     const bool asked = Clear(&state.asked, move.position);
@@ -263,11 +268,16 @@ bool RowSaver::FlushTable(size_t table) {
   return true;
 }
 
+void RowSaver::GiveWay() const {
+  while (waiting_ > 0) std::this_thread::yield();
+}
+
 // Positions of the rows that are asked for, of a range of the store.
 void RowSaver::Gather(size_t table, uint64_t first_mix, uint64_t last_mix) {
   sorted_.clear();
   const MemoryTier& memory = *tables_[table].memory;
   for (size_t begin = 0;; begin += kLookedAt / 64) {
+    GiveWay();
     MutexLock lock(&mu_);
     const Bits& asked = states_[table].asked;
     if (begin >= asked.size()) return;
@@ -304,6 +314,7 @@ void RowSaver::WriteRows(size_t table, std::span<const KeyItem> rows) {
         rows.subspan(begin, std::min(kCopied, rows.size() - begin));
     for (const KeyItem& row : part)
       __builtin_prefetch(memory.row(row.index) - RowLayout::kKeyBytes);
+    GiveWay();
     MutexLock lock(&mu_);
     if (asks < 0) asks = asks_;
     for (size_t i = 0; i < part.size(); ++i) {

@@ -19,6 +19,7 @@
 // makes them changed ones again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -108,6 +109,8 @@ class RowSaver {
     std::vector<std::pair<uint32_t, uint64_t>> leaving;
   };
 
+  // Lets others have the lock first: `save` takes it again and again.
+  void GiveWay() const;
   void Ask(State* state) REQUIRES(mu_);
   void Copy(size_t table, uint32_t position, uint64_t key, Copies* to) REQUIRES(mu_);
   int64_t KeptBytes() const REQUIRES(mu_);
@@ -125,6 +128,8 @@ class RowSaver {
   Array<KeyItem> sorted_, sorting_;
   Copies chunk_;
   std::vector<uint32_t> chunk_positions_;
+
+  std::atomic<int> waiting_{0};  // who is not `save` and wants the lock
 
   mutable Mutex mu_;
   CondVar changed_;
