@@ -27,13 +27,15 @@ def main():
     plain = lines[0]
     cases = []
     for one in lines[1:]:
+        if one["what"] == "settle":
+            continue
         name = "first" if one["what"] == "first" else f"{one['share']:.0%} marked"
         name += f", {one['rows'] / 1e6:.2f} M rows"
         changed = one["rows"] * one["row_bytes"]
         cases += [
             Case(f"{name}: time", "s", one["seconds"], plain["seconds"], "write all, stopped",
                  plain["direct"] * changed / plain["bytes"], less_is_better=True),
-            Case(f"{name}: training stands still", "ms", 1e3 * one["pause"],
+            Case(f"{name}: training stands still, in all", "ms", 1e3 * one["pause"],
                  1e3 * plain["seconds"], "write all, stopped", less_is_better=True),
             Case(f"{name}: longest batch", "ms", 1e3 * one["longest_batch"], 1e3 * one["batch"],
                  "usual batch", less_is_better=True),
