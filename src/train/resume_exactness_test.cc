@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "base/env.h"
-#include "base/error.h"
+#include "base/random.h"
 #include "base/test_dir.h"
 #include "train/random_runs_testing.h"
+#include "train/train_testing.h"
 
 namespace terrace {
 namespace {
@@ -26,7 +27,7 @@ struct Seen {
 
 class ResumedRun {
  public:
-  explicit ResumedRun(uint64_t number) : random_(number, 7), case_(CaseMaker(number).Make()) {
+  explicit ResumedRun(uint64_t number) : random_(number, 7), case_(MakeCase(number)) {
     WriteData(number, dir_.path(), &case_);
   }
 
