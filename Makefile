@@ -83,12 +83,12 @@ tidy: ## clang-tidy over the sources
 # their own, so runs with a budget cannot keep it.
 asan: ## the tests under address and undefined-behaviour sanitizers
 	@cmake --preset asan --log-level=WARNING && cmake --build --preset asan
-	@TERRACE_TIER_CASES=100 ctest --preset asan -E 'Learn|Docs|MemoryReport|^Tiers\.'
+	@TERRACE_TIER_CASES=60 TERRACE_RESUME_CASES=20 ctest --preset asan -E 'Learn|Docs|MemoryReport|^Tiers\.'
 
 tsan: ## the tests of what has threads, under the thread sanitizer
 	@cmake --preset tsan --log-level=WARNING
 	@cmake --build --preset tsan --target base_test data_test train_test tier_test
-	@TERRACE_TIER_CASES=40 ctest --preset tsan -L 'base|data|train'
+	@TERRACE_TIER_CASES=30 TERRACE_RESUME_CASES=12 ctest --preset tsan -L 'base|data|train'
 	@ctest --preset tsan -R '^(DiskThreads|DiskModel.Tiny|DiskFault.*Background)'
 
 clang: ## build with clang: thread-safety annotations are errors
