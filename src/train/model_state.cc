@@ -100,6 +100,8 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
     options.batch_keys = kMostChunkRows;
     options.row_bytes = TieredTable::DiskRowBytes(table->schema());
     options.memory_bytes = static_cast<size_t>(memory / count);
+    // Rows in steady use are in memory: what comes here does not come again soon.
+    options.buffer_bytes = options.memory_bytes / 32;
     options.partitions = static_cast<int>(config.disk.partitions);
     if (options.partitions == 0) {
       // As many as its write buffers allow: small partitions are merged in small steps.
