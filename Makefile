@@ -15,7 +15,7 @@ build: setup ## build/release/terrace
 	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release --target terrace
 
-demo: build ## generate clicks, train a DeepFM on them, then a model larger than memory
+demo: build ## train a DeepFM on generated clicks, kill and resume it, then a model larger than memory
 	@scripts/demo.sh $(TERRACE)
 
 test: setup ## every test, release build

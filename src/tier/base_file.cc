@@ -18,7 +18,7 @@ struct Description {
       tail_checksum;  // of fences and filter
 };
 
-int64_t PagesOf(int64_t bytes, const PageLayout& layout) {
+int64_t WholePages(int64_t bytes, const PageLayout& layout) {
   const int64_t page = static_cast<int64_t>(layout.page_bytes);
   return (bytes + page - 1) / page;
 }
@@ -79,17 +79,34 @@ Description ReadDescription(PageFile& file, const PageLayout& layout, const Base
       size / layout.page_bytes !=
           static_cast<uint64_t>(
               header.pages + 1 +
-              PagesOf(TailBytes(header.pages, static_cast<int64_t>(found.filter_words)), layout)))
+              WholePages(TailBytes(header.pages, static_cast<int64_t>(found.filter_words)),
+                         layout)))
     fail(fmt::format("{} pages and a filter of {} words do not make a file of {} bytes",
                      header.pages, found.filter_words, size));
   return found;
+}
+
+// The last fence that is not above `key`, or 0. Gallops from the hint, then halves: in a sorted
+// batch it is near.
+template <typename T>
+int64_t LastUpTo(std::span<const T> fences, T key, int64_t hint) {
+  const int64_t pages = static_cast<int64_t>(fences.size());
+  int64_t low = key < fences[static_cast<size_t>(hint)] ? 0 : hint, step = 1;
+  while (low + step < pages && fences[static_cast<size_t>(low + step)] <= key) {
+    low += step;
+    step *= 2;
+  }
+  const auto begin = fences.begin() + low;
+  const auto end = fences.begin() + std::min(low + step, pages);
+  const auto above = std::upper_bound(begin, end, key);
+  return std::max<int64_t>(above - fences.begin() - 1, 0);
 }
 
 }  // namespace
 
 std::shared_ptr<BaseFile> BaseFile::Open(Env& env, const std::string& path, bool direct,
                                          const PageLayout& layout, const BaseHeader& header,
-                                         bool with_filter) {
+                                         bool with_filter, Array<uint64_t>* fences_out) {
   std::shared_ptr<BaseFile> base(new BaseFile);
   base->header_ = header;
   base->file_ = env.OpenPages(path, PageMode::kRead, direct);
@@ -97,43 +114,54 @@ std::shared_ptr<BaseFile> BaseFile::Open(Env& env, const std::string& path, bool
   const Description found = ReadDescription(*base->file_, layout, header);
   const int64_t words = static_cast<int64_t>(found.filter_words);
   const size_t tail = static_cast<size_t>(TailBytes(header.pages, words));
-  AlignedBuffer buffer(static_cast<size_t>(PagesOf(static_cast<int64_t>(tail), layout)) *
+  AlignedBuffer buffer(static_cast<size_t>(WholePages(static_cast<int64_t>(tail), layout)) *
                        layout.page_bytes);
   base->file_->Read(
       static_cast<uint64_t>(header.pages) * layout.page_bytes, buffer.data(),
-      static_cast<size_t>(PagesOf(static_cast<int64_t>(tail), layout)) * layout.page_bytes);
+      static_cast<size_t>(WholePages(static_cast<int64_t>(tail), layout)) * layout.page_bytes);
   if (HashBytes(buffer.data(), tail, header.number) != found.tail_checksum)
     throw Error(ErrorCode::kCorruption,
                 fmt::format("{}: fences and filter, from page {}, are damaged: their checksum is "
                             "wrong; restore the file from a snapshot",
                             path, header.pages));
-  base->fences_.resize(static_cast<size_t>(header.pages));
-  std::memcpy(base->fences_.data(), buffer.data(), base->fences_.size() * sizeof(uint64_t));
-  if (!std::is_sorted(base->fences_.begin(), base->fences_.end()))
+  Array<uint64_t> fences(static_cast<size_t>(header.pages));
+  std::memcpy(fences.data(), buffer.data(), fences.size() * sizeof(uint64_t));
+  if (!std::is_sorted(fences.begin(), fences.end()))
     throw Error(ErrorCode::kCorruption, path + ": its fences are not in order");
   base->header_.filter_words = words;
   if (with_filter && words > 0) {
     Array<uint32_t> filter(static_cast<size_t>(words));
-    std::memcpy(filter.data(), buffer.data() + base->fences_.size() * sizeof(uint64_t),
+    std::memcpy(filter.data(), buffer.data() + fences.size() * sizeof(uint64_t),
                 filter.size() * sizeof(uint32_t));
     base->filter_ = KeyFilter(std::move(filter));
   }
   base->file_bytes_ = static_cast<int64_t>(base->file_->Size());
+  if (fences_out != nullptr) *fences_out = fences;
+  base->SetFences(std::move(fences), layout);
   return base;
 }
 
-int64_t BaseFile::PageOf(uint64_t mix, int64_t hint) const {
-  // Gallop from the hint, then halve: in a sorted batch the page is near.
-  const int64_t pages = static_cast<int64_t>(fences_.size());
-  int64_t low = mix < fences_[static_cast<size_t>(hint)] ? 0 : hint, step = 1;
-  while (low + step < pages && fences_[static_cast<size_t>(low + step)] <= mix) {
-    low += step;
-    step *= 2;
+void BaseFile::SetFences(Array<uint64_t> fences, const PageLayout& layout) {
+  partition_bits_ = layout.partition_bits;
+  first_mix_ = fences[0];
+  half_fences_.resize(fences.size());
+  for (size_t i = 0; i < fences.size(); ++i) half_fences_[i] = HalfOf(fences[i]);
+  const auto same = std::adjacent_find(half_fences_.begin(), half_fences_.end(),
+                                       [](uint32_t a, uint32_t b) { return a >= b; });
+  if (same == half_fences_.end()) return;
+  half_fences_ = {};
+  fences_ = std::move(fences);
+}
+
+BaseFile::Pages BaseFile::PagesOf(uint64_t mix, int64_t hint) const {
+  if (half_fences_.empty()) {
+    const int64_t page = LastUpTo(std::span<const uint64_t>(fences_), mix, hint);
+    return {page, page};
   }
-  const auto begin = fences_.begin() + low;
-  const auto end = fences_.begin() + std::min(low + step, pages);
-  const auto above = std::upper_bound(begin, end, mix);
-  return std::max<int64_t>(above - fences_.begin() - 1, 0);
+  const std::span<const uint32_t> fences(half_fences_);
+  const int64_t page = LastUpTo(fences, HalfOf(mix), hint);
+  const bool either = page > 0 && fences[static_cast<size_t>(page)] == HalfOf(mix);
+  return {page - either, page};
 }
 
 void BaseFile::Sync() {
@@ -153,7 +181,7 @@ std::shared_ptr<BaseFile> BaseWriter::Finish() {
   const size_t fence_bytes = pages_.fences().size() * sizeof(uint64_t);
   const size_t tail = fence_bytes + words.size_bytes();
   const size_t tail_pages =
-      static_cast<size_t>(PagesOf(static_cast<int64_t>(tail), layout_)) * layout_.page_bytes;
+      static_cast<size_t>(WholePages(static_cast<int64_t>(tail), layout_)) * layout_.page_bytes;
   AlignedBuffer buffer(tail_pages + layout_.page_bytes);
   std::memset(buffer.data(), 0, buffer.size());
   std::memcpy(buffer.data(), pages_.fences().data(), fence_bytes);
@@ -169,7 +197,7 @@ std::shared_ptr<BaseFile> BaseWriter::Finish() {
 
   base->file_bytes_ = pages_.pages() * static_cast<int64_t>(layout_.page_bytes) +
                       static_cast<int64_t>(tail_pages + layout_.page_bytes);
-  base->fences_ = std::move(pages_.fences());
+  base->SetFences(std::move(pages_.fences()), layout_);
   base->filter_ = std::move(filter_);
   base->file_ = pages_.Keep();
   return base;

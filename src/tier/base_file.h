@@ -26,20 +26,29 @@ class BaseFile {
  public:
   // Throws Error(kCorruption) if the file is not what the header and the layout say, `header` being
   // from the manifest (filter_words is found in the file). Without `with_filter` it is not loaded.
+  // `fences`, if not null, gets all fences whole.
   static std::shared_ptr<BaseFile> Open(Env& env, const std::string& path, bool direct,
                                         const PageLayout& layout, const BaseHeader& header,
-                                        bool with_filter);
+                                        bool with_filter, Array<uint64_t>* fences = nullptr);
 
   PageFile* file() const { return file_.get(); }
   uint64_t number() const { return header_.number; }
   int64_t pages() const { return header_.pages; }
   int64_t rows() const { return header_.rows; }
   const KeyFilter& filter() const { return filter_; }
-  std::span<const uint64_t> fences() const { return fences_; }
+  uint64_t first_mix() const { return first_mix_; }
+  int64_t fence_bytes() const {
+    return static_cast<int64_t>(half_fences_.size() * sizeof(uint32_t) +
+                                fences_.size() * sizeof(uint64_t));
+  }
   int64_t file_bytes() const { return file_bytes_; }
 
-  // The page that would hold `mix`, looked for near page `hint` first: a sorted batch walks along.
-  int64_t PageOf(uint64_t mix, int64_t hint) const;
+  // The pages that may hold `mix`, looked for near page `hint` first: a sorted batch walks along.
+  // Nearly always one; two where the mix and a fence differ in what memory does not have of it.
+  struct Pages {
+    int64_t first, last;
+  };
+  Pages PagesOf(uint64_t mix, int64_t hint) const;
 
   // Not durable until synced; a second call does nothing. For one thread at a time.
   void Sync();
@@ -48,10 +57,19 @@ class BaseFile {
  private:
   friend class BaseWriter;
   BaseFile() = default;
+  void SetFences(Array<uint64_t> fences, const PageLayout& layout);
+  uint32_t HalfOf(uint64_t mix) const {
+    return static_cast<uint32_t>((mix << partition_bits_) >> 32);
+  }
 
   BaseHeader header_;
   std::unique_ptr<PageFile> file_;
+  // The top 32 bits of each fence behind the partition's, if they differ for all pages; else the
+  // whole ones.
+  Array<uint32_t> half_fences_;
   Array<uint64_t> fences_;
+  int partition_bits_ = 0;
+  uint64_t first_mix_ = 0;
   KeyFilter filter_;
   int64_t file_bytes_ = 0;
   bool synced_ = false;

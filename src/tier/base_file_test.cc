@@ -53,14 +53,17 @@ TEST_F(BaseFileTest, OpensAsItWasWritten) {
   for (const int64_t rows : {1, 17, 18, 5000})
     for (const double bits : {0.0, 10.0}) {
       const auto written = Write(rows, bits, rows + 100);
-      const auto opened = Open({kNumber, layout_.PagesFor(rows), rows, 0});
+      Array<uint64_t> fences;
+      const auto opened = BaseFile::Open(PosixEnv(), path_, false, layout_,
+                                         {kNumber, layout_.PagesFor(rows), rows, 0}, true, &fences);
+      ASSERT_EQ(fences.size(), static_cast<size_t>(opened->pages()));
+      for (size_t p = 0; p < fences.size(); ++p)
+        ASSERT_EQ(fences[p], MixAt(17 * static_cast<int64_t>(p)));
       for (const auto& base : {written, opened}) {
         ASSERT_EQ(base->rows(), rows);
         ASSERT_EQ(base->pages(), layout_.PagesFor(rows));
-        ASSERT_EQ(base->fences().size(), static_cast<size_t>(base->pages()));
+        ASSERT_EQ(base->first_mix(), MixAt(0));
         ASSERT_EQ(base->file_bytes(), static_cast<int64_t>(base->file()->Size()));
-        for (int64_t p = 0; p < base->pages(); ++p)
-          ASSERT_EQ(base->fences()[static_cast<size_t>(p)], MixAt(17 * p));
         ASSERT_EQ(base->filter().bytes() > 0, bits > 0);
         for (int64_t i = 0; i < rows; ++i) ASSERT_TRUE(base->filter().MayContain(MixAt(i)));
       }
@@ -72,12 +75,39 @@ TEST_F(BaseFileTest, OpensAsItWasWritten) {
 // Hints are mostly before the page; behind it where a batch is in order by its top bits only.
 TEST_F(BaseFileTest, FindsThePageOfEachMixFromAnyHint) {
   const auto base = Write(17 * 40, 0, 17 * 40);
+  EXPECT_EQ(base->fence_bytes(), 8 * 40);  // mixes so near need them whole
   for (int64_t i = 0; i < base->rows(); ++i)
     for (int64_t hint = 0; hint < base->pages(); ++hint)
-      for (const uint64_t beyond : {0, 1, 999})
-        ASSERT_EQ(base->PageOf(MixAt(i) + beyond, hint), i / 17) << hint;
-  EXPECT_EQ(base->PageOf(0, 0), 0);
-  EXPECT_EQ(base->PageOf(~0ULL, 0), 39);
+      for (const uint64_t beyond : {0, 1, 999}) {
+        const BaseFile::Pages pages = base->PagesOf(MixAt(i) + beyond, hint);
+        ASSERT_EQ(pages.first, i / 17) << hint;
+        ASSERT_EQ(pages.last, i / 17) << hint;
+      }
+  EXPECT_EQ(base->PagesOf(0, 0).last, 0);
+  EXPECT_EQ(base->PagesOf(~0ULL, 0).first, 39);
+}
+
+TEST_F(BaseFileTest, HalfAFenceIsEnoughButForMixesThatShareIt) {
+  const PageLayout layout(kRowBytes, 512, 4);
+  const auto mix_at = [](int64_t i) {
+    return uint64_t{3} << 62 | static_cast<uint64_t>(i + 1) << 40 | 12345;
+  };
+  BaseWriter writer(PosixEnv(), path_, false, layout, kNumber, 17 * 40, 0);
+  const std::vector<std::byte> row(kRowBytes);
+  for (int64_t i = 0; i < 17 * 40; ++i) writer.Add(mix_at(i), row.data());
+  const auto base = writer.Finish();
+  EXPECT_EQ(base->fence_bytes(), 4 * 40);
+  for (int64_t i = 0; i < base->rows(); ++i)
+    for (int64_t hint = 0; hint < base->pages(); ++hint)
+      for (const int64_t beyond : {-12345, -1, 0, 1, 1 << 30}) {
+        const BaseFile::Pages pages =
+            base->PagesOf(mix_at(i) + static_cast<uint64_t>(beyond), hint);
+        const bool shared = i > 0 && i % 17 == 0 && beyond < 1 << 30;
+        const int64_t page = beyond < 0 && i > 0 ? (i - 1) / 17 : i / 17;
+        ASSERT_LE(pages.first, page);
+        ASSERT_GE(pages.last, page);
+        ASSERT_EQ(pages.last - pages.first, shared) << i << " " << beyond;
+      }
 }
 
 TEST_F(BaseFileTest, WithoutRowsThereIsNoFile) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBatchKeyBytes = 64;      // of a lookup: the key sorted, its request, its read
 constexpr size_t kMergeFixed = 3 << 20;    // read and write buffers of a merge
-constexpr double kIndexEntryBytes = 13.5;  // 11 bytes a slot, slots 73 to 87 % full
+constexpr double kIndexEntryBytes = 12.7;  // 11 bytes a slot, slots 82 to 92 % full
 constexpr double kLeastShare = 0.01;
 constexpr size_t kLeastIndex = 64 << 10;
 
@@ -35,8 +35,9 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1,
                                                 static_cast<size_t>(std::max(options.readers, 1))));
   // Rows that come again soon are replaced in the buffer and never written.
-  const size_t pages = std::clamp<size_t>(memory_bytes / 8 / partitions / page, 1,
-                                          std::max<size_t>(1, (4 << 20) / page));
+  const size_t newest = options.buffer_bytes > 0 ? options.buffer_bytes : memory_bytes / 8;
+  const size_t pages =
+      std::clamp<size_t>(newest / partitions / page, 1, std::max<size_t>(1, (4 << 20) / page));
   buffer_rows = pages * layout.rows_per_page;
   merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
   batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,

@@ -42,6 +42,37 @@ TEST(DiskLimits, GrowsFromEmptyWithinItsMemory) {
   EXPECT_LE(store->stats().memory_bytes(), static_cast<int64_t>(options.memory_bytes));
 }
 
+// As a whole table is saved: each row goes to the log and from there to the base, once.
+TEST(DiskLimits, RowsThatComeByPartitionAreWrittenTwice) {
+  TestDir dir;
+  DiskOptions options;
+  options.row_bytes = 64;
+  options.partitions = 32;
+  options.memory_bytes = 8 << 20;
+  options.index_bytes = 400 << 10;  // of a tenth of the keys
+  options.background = false;
+  options.durability = Durability::kScratch;
+  auto store = DiskStore::Open(dir.path(), options);
+  constexpr uint64_t kRows = 320000, kBatch = 3200, kStep = ~uint64_t{0} / kRows;
+  const double bytes = kRows * (64 + 8.0);
+  Contents contents;
+  for (const uint64_t version : {1, 2}) {
+    const DiskStats before = store->stats();
+    for (uint64_t first = 0; first < kRows; first += kBatch) {
+      std::vector<uint64_t> keys;
+      for (uint64_t i = first; i < first + kBatch; ++i)
+        keys.push_back(KeyOfMix(i * kStep + RandomBits(1, i, 0) % kStep));
+      PutVersion(*store, keys, version, &contents);
+    }
+    store->Merge();
+    const DiskStats after = store->stats();
+    const int64_t written = after.log_bytes_written - before.log_bytes_written +
+                            after.merge_bytes_written - before.merge_bytes_written;
+    EXPECT_LT(static_cast<double>(written), 2.5 * bytes) << version;
+  }
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+}
+
 // Files never take more than twice the live rows, and what partial pages of partitions take.
 void CheckSpace(Durability durability) {
   TestDir dir;

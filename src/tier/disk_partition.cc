@@ -14,7 +14,7 @@ constexpr size_t kAhead = 16;  // keys whose lines are fetched before their turn
 
 // False is certain.
 bool MayBeIn(const BaseFile* base, uint64_t mix) {
-  return base != nullptr && mix >= base->fences()[0] && base->filter().MayContain(mix);
+  return base != nullptr && mix >= base->first_mix() && base->filter().MayContain(mix);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void DiskPartition::Prefetch(uint64_t mix) const {
 void DiskPartition::SetBase(std::shared_ptr<BaseFile> base) {
   const auto count = [this](int64_t sign) REQUIRES(mu_) {
     if (base_ == nullptr) return;
-    context_.fence_bytes += sign * static_cast<int64_t>(base_->fences().size_bytes());
+    context_.fence_bytes += sign * base_->fence_bytes();
     context_.filter_bytes += sign * static_cast<int64_t>(base_->filter().bytes());
   };
   count(-1);
@@ -157,8 +157,10 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
         ++out->filtered;
         continue;
       }
-      page = base_->PageOf(mix, page);
-      out->requests.push_back({mix, index, first_file, static_cast<uint32_t>(page)});
+      const BaseFile::Pages pages = base_->PagesOf(mix, page);
+      for (page = pages.first; page <= pages.last; ++page)
+        out->requests.push_back({mix, index, first_file, static_cast<uint32_t>(page)});
+      page = pages.last;
     }
   }
   std::sort(in_logs.begin(), in_logs.end(), [](const auto& a, const auto& b) {

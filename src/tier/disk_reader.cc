@@ -66,9 +66,9 @@ void DiskReaders::ReadRows(const PageLayout& layout, BatchScratch* scratch, std:
       }
       const std::byte* row = PageView(page, layout).Find(request.mix);
       if (row == nullptr && file.is_log) MissingRow(file, request.page);
-      found[request.index] = row != nullptr;
-      if (row != nullptr)
-        std::memcpy(rows + request.index * layout.row_bytes, row, layout.row_bytes);
+      if (row == nullptr) continue;
+      found[request.index] = 1;
+      std::memcpy(rows + request.index * layout.row_bytes, row, layout.row_bytes);
     }
     pages += scratch->reads[index].size / static_cast<uint32_t>(layout.page_bytes);
   });

@@ -52,8 +52,10 @@ struct DiskOptions {
   IoEngine io = IoEngine::kAuto;
   size_t page_bytes = 0;   // 0: from row_bytes; else a power of two from 512 on
   size_t index_bytes = 0;  // for the index of the logs; 0: what memory_bytes leaves
-  int readers = 2;         // gets that run at the same time, at most; others wait
-  size_t batch_keys = 0;   // keys of a get or put that are looked up at once; 0: from memory_bytes
+  // For rows not yet written; 0: an eighth of memory_bytes. Rows that come again soon gain by more.
+  size_t buffer_bytes = 0;
+  int readers = 2;        // gets that run at the same time, at most; others wait
+  size_t batch_keys = 0;  // keys of a get or put that are looked up at once; 0: from memory_bytes
   // Asked at the start of each merge: rows that the test it returns is true for are dropped by that
   // merge. Null: none. What it is true for once must stay of no use: when a merge comes by is left
   // open.

@@ -110,10 +110,11 @@ class Verifier {
 
   void CheckBase(const std::string& path, const ManifestBase& manifest) {
     const auto file = env_.OpenPages(path, PageMode::kRead, direct());
+    Array<uint64_t> fences;
     std::shared_ptr<BaseFile> base;  // null: its fences cannot be read, its pages perhaps
     try {
       base = BaseFile::Open(env_, path, direct(), layout_,
-                            {manifest.file, manifest.pages, manifest.rows, 0}, true);
+                            {manifest.file, manifest.pages, manifest.rows, 0}, true, &fences);
     } catch (const Error& e) {
       report.problems.push_back(e.what());
     }
@@ -124,7 +125,7 @@ class Verifier {
       CheckOrder(path, page, view);
       if (view.entries() == 0) return PageProblemAt(path, page, "it is empty");
       if (view.tombstones() > 0) PageProblemAt(path, page, "a base has tombstones");
-      if (base != nullptr && view.mix(0) != base->fences()[static_cast<size_t>(page)])
+      if (base != nullptr && view.mix(0) != fences[static_cast<size_t>(page)])
         PageProblemAt(path, page, "its first row is not what its fence says");
       if (page > 0 && view.mix(0) <= last)
         PageProblemAt(path, page, "it begins before the page before it ends");

@@ -62,14 +62,14 @@ LogPlace LogIndex::Set(uint64_t mix, LogPlace place) {
     }
     size_t empty = slot;
     while (!EmptyAt(empty)) ++empty;
-    if (size_ * 8 < capacity_ * 7 && empty + 1 < slots_) {
+    if (!Full() && empty + 1 < slots_) {
       std::memmove(At(slot + 1), At(slot), (empty - slot) * kSlotBytes);
       Store(slot, hash, place);
       ++size_;
       return before;
     }
-    // By an eighth, more or less: the indexes of many partitions must not all grow at once.
-    Spread(capacity_ + kMinCapacity + capacity_ / 16 + hash % (capacity_ / 8));
+    // By a twelfth, more or less: the indexes of many partitions must not all grow at once.
+    Spread(capacity_ + kMinCapacity + capacity_ / 24 + hash % (capacity_ / 12));
   }
 }
 

@@ -90,8 +90,9 @@ class LogIndex {
   static constexpr size_t kMinCapacity = 24;
   static constexpr uint64_t kEmpty = ~0ULL;  // with place none; a hash of ~0 has another place
 
-  // Full by seven eighths at the most.
-  static size_t CapacityFor(size_t entries) { return kMinCapacity + entries + entries / 7; }
+  // Full by eleven twelfths at the most.
+  static size_t CapacityFor(size_t entries) { return kMinCapacity + entries + entries / 11; }
+  bool Full() const { return size_ * 12 >= capacity_ * 11; }
 
   static size_t Home(uint64_t hash, size_t capacity) {
     return static_cast<size_t>((static_cast<unsigned __int128>(hash) * capacity) >> 64);

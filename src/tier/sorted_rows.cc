@@ -34,16 +34,16 @@ int64_t RowSources::log_pages() const {
 
 PageStream::PageStream(PageFile* file, uint64_t number, int64_t pages, const PageLayout& layout,
                        ReadProgress progress)
-    : file_(file), number_(number), pages_(pages), layout_(layout), progress_(std::move(progress)) {
+    : file_(file), number_(number), layout_(layout), progress_(std::move(progress)), end_(pages) {
   const size_t all = static_cast<size_t>(pages) * layout.page_bytes;
   if (pages > 0) buffer_ = AlignedBuffer(std::clamp(all, layout.page_bytes, kReadBytes));
 }
 
 const std::byte* PageStream::Next() {
-  if (next_ == pages_) return nullptr;
+  if (next_ == end_) return nullptr;
   if (next_ >= read_end_) {
-    const int64_t count = std::min<int64_t>(
-        static_cast<int64_t>(buffer_.size() / layout_.page_bytes), pages_ - next_);
+    const int64_t count =
+        std::min<int64_t>(static_cast<int64_t>(buffer_.size() / layout_.page_bytes), end_ - next_);
     file_->Read(static_cast<uint64_t>(next_) * layout_.page_bytes, buffer_.data(),
                 static_cast<size_t>(count) * layout_.page_bytes);
     read_begin_ = next_;
@@ -66,8 +66,7 @@ SortedRows::SortedRows(RowSources sources, const PageLayout& layout, size_t buff
   const size_t wanted = static_cast<size_t>(sources_.log_entries()) * EntryBytes(layout_.row_bytes);
   stripes_ = wanted / std::max<size_t>(buffer_bytes, 1) + 1;
   size_t parts = 0;
-  for (const RowSources::Log& log : sources_.logs)
-    parts += static_cast<size_t>(log.pages / kPartPages + 1);
+  for (const RowSources::Log& log : sources_.logs) parts += static_cast<size_t>(PartsOf(log));
   parts_.resize(parts);
   LoadStripe();
   has_base_ = NextBase();
@@ -82,21 +81,21 @@ void SortedRows::Take(uint64_t mix, const std::byte* row) {
   if (row != nullptr) std::memcpy(&rows_[order * layout_.row_bytes], row, layout_.row_bytes);
 }
 
-// The first stripe reads all and notes what is where.
 void SortedRows::ReadLog(const RowSources::Log& log, Part* parts) {
   PageStream stream(log.log->file.get(), log.log->number, log.pages, layout_, progress_);
-  for (int64_t number = 0; number < log.pages; ++number) {
-    Part& part = parts[number / kPartPages];
-    if (stripe_ > 0 && (StripeOf(part.first) > stripe_ || StripeOf(part.last) < stripe_)) {
-      number = (number / kPartPages + 1) * kPartPages - 1;
-      stream.SkipTo(number + 1);
-      continue;
-    }
-    const PageView page(stream.Next(), layout_);
-    for (size_t i = 0; i < page.entries(); ++i) {
-      const uint64_t mix = page.mix(i);
-      part = {std::min(part.first, mix), std::max(part.last, mix)};
-      Take(mix, page.is_tombstone(i) ? nullptr : page.row(i));
+  for (int64_t begin = 0, end; begin < PartsOf(log); begin = end) {
+    end = begin + 1;
+    if (!Wanted(parts[begin])) continue;
+    while (end < PartsOf(log) && Wanted(parts[end])) ++end;
+    stream.Seek(begin * kPartPages, std::min(end * kPartPages, log.pages));
+    for (int64_t number = begin * kPartPages; const std::byte* bytes = stream.Next(); ++number) {
+      const PageView page(bytes, layout_);
+      Part& part = parts[number / kPartPages];
+      for (size_t i = 0; i < page.entries(); ++i) {
+        const uint64_t mix = page.mix(i);
+        part = {std::min(part.first, mix), std::max(part.last, mix)};
+        Take(mix, page.is_tombstone(i) ? nullptr : page.row(i));
+      }
     }
   }
 }
@@ -110,8 +109,8 @@ void SortedRows::LoadStripe() {
   rows_.reserve((expected + expected / 16) * layout_.row_bytes);
   size_t part = 0;
   for (const RowSources::Log& log : sources_.logs) {
-    ReadLog(log, &parts_[part]);
-    part += static_cast<size_t>(log.pages / kPartPages + 1);
+    ReadLog(log, parts_.data() + part);
+    part += static_cast<size_t>(PartsOf(log));
   }
   for (size_t i = 0; i < sources_.buffer.size(); ++i)
     Take(sources_.buffer.mix(i), sources_.buffer.row(i));

@@ -52,16 +52,19 @@ class PageStream {
              ReadProgress progress);
   // Null at the end.
   const std::byte* Next();
-  // Steps over pages; the next one is `page`, or a later one.
-  void SkipTo(int64_t page) { next_ = std::max(next_, page); }
+  // Goes on with page `first`, which is not behind us, up to `end`.
+  void Seek(int64_t first, int64_t end) {
+    next_ = first;
+    end_ = end;
+  }
 
  private:
   PageFile* const file_;
   const uint64_t number_;
-  const int64_t pages_;
   const PageLayout& layout_;
   const ReadProgress progress_;
   AlignedBuffer buffer_;
+  int64_t end_;
   int64_t next_ = 0;                       // page
   int64_t read_begin_ = 0, read_end_ = 0;  // pages in the buffer
 };
@@ -90,6 +93,13 @@ class SortedRows {
     uint64_t first = ~uint64_t{0}, last = 0;
   };
   static constexpr int64_t kPartPages = 16;
+  static int64_t PartsOf(const RowSources::Log& log) {
+    return (log.pages + kPartPages - 1) / kPartPages;
+  }
+  // The first stripe reads all and notes what is where.
+  bool Wanted(const Part& part) const {
+    return stripe_ == 0 || (StripeOf(part.first) <= stripe_ && StripeOf(part.last) >= stripe_);
+  }
   void ReadLog(const RowSources::Log& log, Part* parts);
   void Take(uint64_t mix, const std::byte* row);
   bool NextBase();

@@ -134,6 +134,17 @@ TEST_F(SortedRowsTest, FewEntriesWithOneStripeEach) {
   ExpectTheNewestOfAll();
 }
 
+// As where rows were put in the order of their mixes.
+TEST_F(SortedRowsTest, PartsOfALogThatAStripeDoesNotNeedAreNotReadAgain) {
+  AddBase(500);
+  AddLog(3, 20000);
+  const Stream expected(expected_.begin(), expected_.end());
+  const size_t all = static_cast<size_t>(sources_.log_entries()) * 64;
+  ASSERT_GT(sources_.log_pages(), 100);
+  EXPECT_EQ(Read(all / 10), expected);
+  EXPECT_LE(pages_read_, sources_.base_pages() + 4 * sources_.log_pages());
+}
+
 TEST_F(SortedRowsTest, TheEndsOfThePartitionAreInIt) {
   AddBase(300);
   for (const uint64_t mix : {uint64_t{2} << 62, (uint64_t{3} << 62) - 1}) {

@@ -108,6 +108,8 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
     CheckDirectoryName(schema.name);
     DiskOptions options = StoreOptions(t, env, TierMemory(config, tables.size()));
     options.batch_keys = kMostChunkRows;
+    // Rows in steady use are in memory: what comes here does not come again soon.
+    options.buffer_bytes = options.memory_bytes / 32;
     if (config.disk.partitions > 0) options.partitions = static_cast<int>(config.disk.partitions);
     StartFrom(from, schema.name, &options);
     tiered.push_back(std::make_unique<TieredTable>(
