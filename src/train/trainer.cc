@@ -48,6 +48,7 @@ class TrainStage {
     ReaderState start;
     if (from_ != nullptr) Restore(&start);
     OpenStores();
+    from_.reset();  // nobody needs it any more
     step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
     PipelineOptions options;
     options.open = [this](const OpenDataOptions& part) {
@@ -61,6 +62,8 @@ class TrainStage {
                                                options_.show_progress);
       options.saver = taker_->saver();
       options.needs.fixed_bytes += taker_->bytes();
+      if (!state_->save_stores.empty())
+        options.needs.fixed_bytes += SaveMemory(config_.snapshot, config_.tiers);
     }
     options.start = start;
     // A run that stopped early has ended, however many epochs there are.
