@@ -26,6 +26,8 @@ class TrainCase {
     const auto batch = static_cast<uint64_t>(SmallRun(case_.model).train.batch);
     const uint64_t epoch_batches = 100 + Pick(batch <= 64 ? 300 : 100);
     case_.examples = std::max<uint64_t>(batch, 17) * epoch_batches;
+    // More rows than fit into the smallest budget of memory, most times.
+    if (Pick(4) > 0) case_.features = 5000 + Pick(30000);
     const uint64_t files = 2 + Pick(4);
     for (uint64_t i = 0; i < files; ++i)
       WriteExamples(case_, 8 * number + i, case_.examples / files + 1,
@@ -62,11 +64,14 @@ class TrainCase {
     start.tiered = Pick(3) > 0;
     if (!start.tiered) return start;
     start.sets = Joined(start.sets, case_.tiers);
+    start.sets.push_back(fmt::format("tiers.disk.memory={}", DiskMemory()));
     start.sets.push_back(fmt::format("train.window={}", 1 + Pick(8)));
     start.sets.push_back("tiers.disk.path=" + (Pick(5) == 0 ? other : dir_) + "/rows");
     start.spare = Pick(2) == 0 ? 0 : static_cast<double>(Pick(30)) / 100;
     return start;
   }
+  // About the least that the disk tier does with.
+  int64_t DiskMemory() const { return static_cast<int64_t>(config_.tables.size()) * (7 << 20); }
   uint64_t Pick(uint64_t n) { return random_.Next() % n; }
   std::string snapshots() const { return dir_ + "/snapshots"; }
   std::string Describe() const { return fmt::format("{}", fmt::join(case_.model, " ")); }

@@ -29,6 +29,7 @@ using nlohmann::json;
 struct Counts {
   int64_t kills = 0, in_snapshot = 0, in_removal = 0, before_any = 0;
   int64_t starts = 0, resumes = 0, tiered = 0, checked = 0, runs = 0;
+  int64_t evicted = 0;  // rows, of starts that ended by themselves
 };
 
 // What can be seen in a snapshots directory.
@@ -63,13 +64,13 @@ void WaitMicros(int64_t us) {
 // One run, killed many times.
 class KilledRun {
  public:
+  // Real syncs take long: few are on a disk.
   KilledRun(uint64_t number, Counts* counts)
-      : number_(number),
-        // Real syncs take long.
-        dir_(number % 10 == 0 ? TestDir::kDisk : TestDir::kMemory),
+      : dir_(number % 10 == 0 ? TestDir::kDisk : TestDir::kMemory),
         other_(TestDir::kMemory),
         case_(number, dir_.path()),
-        counts_(*counts) {}
+        counts_(*counts),
+        budget_(case_.DiskMemory() + (1 << 20)) {}
 
   void Expect(int64_t most_kills) {
     const double began = NowSeconds();
@@ -274,6 +275,7 @@ class KilledRun {
     for (const SnapshotEntry& entry : ListSnapshots(PosixEnv(), case_.snapshots()))
       kept += start_.keep_every == 0 || entry.batch % start_.keep_every != 0 ? 1 : 0;
     const json summary = json::parse(ReadWholeFile(PosixEnv(), Path("summary.json")));
+    counts_.evicted += summary["tiers"]["memory"]["evicted"].get<int64_t>();
     // A run that ended with its last snapshot takes none when it is resumed.
     if (summary.contains("snapshots")) {
       // The one that it went on from was open until its end.
@@ -282,12 +284,11 @@ class KilledRun {
     }
   }
 
-  const uint64_t number_;
   TestDir dir_, other_;
   TrainCase case_;
   Counts& counts_;
-  double seconds_ = 0;         // of a run without kills
-  int64_t budget_ = 40 << 20;  // the smallest that may do
+  double seconds_ = 0;  // of a run without kills
+  int64_t budget_;      // the smallest that may do
   int advices_ = 0;
   TrainCase::Start start_;
   std::string commands_;
@@ -323,13 +324,16 @@ TEST(TrainCrash, AKilledRunGoesOnAsIfNothingHadHappened) {
   }
   std::printf(
       "%strain crash: %jd kills (%jd inside a snapshot, %jd inside a removal, %jd before the first "
-      "snapshot), %jd resumes of %jd runs, %jd starts with a disk tier, %jd snapshots checked\n",
+      "snapshot), %jd resumes of %jd runs, %jd starts with a disk tier (%jd rows left memory in "
+      "the last ones), %jd snapshots checked\n",
       wanted == nullptr ? "" : "\r", intmax_t{counts.kills}, intmax_t{counts.in_snapshot},
       intmax_t{counts.in_removal}, intmax_t{counts.before_any}, intmax_t{counts.resumes},
-      intmax_t{counts.runs}, intmax_t{counts.tiered}, intmax_t{counts.checked});
+      intmax_t{counts.runs}, intmax_t{counts.tiered}, intmax_t{counts.evicted},
+      intmax_t{counts.checked});
   EXPECT_GT(counts.in_snapshot, kills / 20);
   EXPECT_GT(counts.resumes, kills / 4);
   EXPECT_GT(counts.tiered, kills / 4);
+  EXPECT_GT(counts.evicted, 0);
 }
 
 }  // namespace
