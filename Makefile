@@ -83,7 +83,8 @@ tidy: ## clang-tidy over the sources
 # their own, so runs with a budget cannot keep it.
 asan: ## the tests under address and undefined-behaviour sanitizers
 	@cmake --preset asan --log-level=WARNING && cmake --build --preset asan
-	@TERRACE_TIER_CASES=60 TERRACE_RESUME_CASES=20 ctest --preset asan -E 'Learn|Docs|MemoryReport|^Tiers\.'
+	@TERRACE_TIER_CASES=60 TERRACE_RESUME_CASES=20 ctest --preset asan \
+	  -E 'Learn|Docs|MemoryReport|^Tiers\.|^TrainCrash\.'
 
 tsan: ## the tests of what has threads, under the thread sanitizer
 	@cmake --preset tsan --log-level=WARNING
@@ -97,10 +98,11 @@ clang: ## build with clang: thread-safety annotations are errors
 fuzz: clang ## a short run of every fuzz target
 	@scripts/fuzz.sh build/clang
 
-crash: setup ## kill a process that writes to a store 2,000 times, and look at what is left
+crash: setup ## kill a writer of a store 2,000 times and a training run 500 times; look at what is left
 	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release --target crash_test
-	@TERRACE_CRASH_KILLS=2000 build/release/crash_test --gtest_brief=1
+	@TERRACE_CRASH_KILLS=2000 TERRACE_TRAIN_CRASH_KILLS=500 \
+	  build/release/crash_test --gtest_brief=1
 
 clean:
 	rm -rf build

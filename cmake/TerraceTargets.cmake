@@ -74,7 +74,7 @@ function(terrace_tests name dir link)
   target_compile_definitions(${name}_test PRIVATE
     TERRACE_BINARY="$<TARGET_FILE:terrace>" TERRACE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_precompile_headers(${name}_test PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
-  if(name STREQUAL "e2e" OR name STREQUAL "cli")
+  if(name MATCHES "^(e2e|cli|crash)$")
     add_dependencies(${name}_test terrace)
   endif()
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})

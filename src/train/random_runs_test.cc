@@ -155,6 +155,8 @@ class CaseMaker {
   TierCase case_;
 };
 
+}  // namespace
+
 // Some values of a slot are in most examples, most in few.
 void WriteExamples(const TierCase& c, uint64_t seed, uint64_t examples, const std::string& path) {
   RandomStream random(seed, 1);
@@ -178,8 +180,6 @@ void WriteExamples(const TierCase& c, uint64_t seed, uint64_t examples, const st
   }
   WriteFileAtomically(PosixEnv(), path, text);
 }
-
-}  // namespace
 
 TierCase MakeCase(uint64_t number) { return CaseMaker(number).Make(); }
 

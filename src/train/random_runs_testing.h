@@ -26,6 +26,8 @@ struct TierCase {
 
 // Drawn from its number.
 TierCase MakeCase(uint64_t number);
+// Of its kind, in a file.
+void WriteExamples(const TierCase& c, uint64_t seed, uint64_t examples, const std::string& path);
 // The examples of a case, in files of `dir`; adds to its settings where they are.
 void WriteData(uint64_t number, const std::string& dir, TierCase* c);
 // The most rows of one table that a batch uses: fewer cannot be in memory.

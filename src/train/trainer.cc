@@ -96,6 +96,7 @@ class TrainStage {
     if (dir.empty()) return;
     snapshots_lock_ = LockSnapshots(env_, dir);
     RemoveSnapshotLeftovers(env_, dir);
+    if (env_.Exists(LiveStores())) RemoveTree(env_, LiveStores());
     const std::vector<SnapshotEntry> snapshots = ListSnapshots(env_, dir);
     if (snapshots.empty()) {
       if (options_.resume && options_.show_progress)
@@ -112,6 +113,9 @@ class TrainStage {
     for (const std::string& note : CheckResumable(*from_, ReadSnapshotConfig(*from_), config_))
       if (options_.show_progress) fmt::print(stderr, "changed since the snapshot: {}\n", note);
   }
+
+  // Behind tables in memory alone.
+  std::string LiveStores() const { return config_.snapshot.dir + "/live"; }
 
   void Restore(ReaderState* start) {
     LoadDenseStats(from_->ReadFile(kFeaturesFile), &spec_);
@@ -136,8 +140,7 @@ class TrainStage {
     if (!config_.tiers.disk.path.empty())
       state_->OpenDiskTier(config_.tiers, &env_, options_.open_store, from);
     else if (snapshots_lock_ != nullptr)
-      state_->OpenSaveStores(config_.snapshot.dir + "/live",
-                             SaveMemory(config_.snapshot, config_.tiers), &env_,
+      state_->OpenSaveStores(LiveStores(), SaveMemory(config_.snapshot, config_.tiers), &env_,
                              options_.open_store, from);
   }
 
