@@ -165,7 +165,8 @@ std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const F
   const std::vector<InputFile> files = FindFiles(env, paths);
   if (!options.position.empty()) CheckPosition(start, kind, files);
   return std::make_unique<ExampleStream>(
-      MakeTextProducer(env, paths, config, spec, options.block_bytes, start.block.chunk),
+      MakeTextProducer(env, paths, config, spec, options.block_bytes, start.block.chunk,
+                       options.labels),
       InputSize{TotalBytes(files), -1}, threads, options.max_examples, kind, files, start);
 }
 

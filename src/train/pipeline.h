@@ -84,6 +84,7 @@ class Pipeline {
   const StageTime& push_time() const { return push_time_; }
   WindowStats window_stats() const { return planner_ ? planner_->stats() : WindowStats{}; }
   int64_t window() const { return window_; }  // batches of one, at most; 0 without a disk tier
+  // Of the training data; of the test data where nothing is trained.
   int64_t skipped_rows() const { return skipped_rows_; }
   int64_t reader_bytes() const { return train_reader_bytes_ + test_reader_bytes_; }
   int64_t read_bytes() const { return read_bytes_; }       // of the batches
