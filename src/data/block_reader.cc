@@ -45,7 +45,7 @@ void BlockReader::OpenNext() {
   const std::string& path = paths_[next_path_++];
   file_name_ = std::make_shared<const std::string>(DisplayPath(path));
   bytes_before_ = bytes_read_;
-  file_ = OpenBytes(env_, path, &bytes_read_);
+  file_ = OpenBytes(env_, path, &bytes_read_, options_.cancelled);
   at_start_ = true;
   next_offset_ = 0;
   next_line_ = 1;

@@ -1,6 +1,7 @@
 // Text files cut into blocks of whole lines.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,6 +41,7 @@ struct BlockOptions {
   size_t block_bytes = size_t{1} << 20;
   size_t max_line_bytes = size_t{1} << 20;
   bool eager = false;  // a block ends where a read brought whole lines, full or not
+  std::shared_ptr<const std::atomic<bool>> cancelled = {};  // as OpenBytes has it
 };
 
 // Reads files one after another. Where blocks are cut depends on the files alone, not on how many

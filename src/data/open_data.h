@@ -1,6 +1,7 @@
 // Opens the config's data as a stream of batches.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,9 @@ struct OpenDataOptions {
   // bad and data.on_bad_row = "skip") that has no keys and the label kNoExample. What a pipe has
   // delivered is handed on without waiting for more.
   bool labels = true;
+  // Once it is set, who waits for standard input finds its end; the stream sets it when it goes.
+  // Null: the stream cannot go before its input ends.
+  std::shared_ptr<std::atomic<bool>> cancelled = {};
   size_t block_bytes = size_t{1} << 20;  // of text, for a thread to parse at a time
 };
 

@@ -20,17 +20,19 @@ struct TextWork : ChunkWork {
 class TextProducer : public ChunkProducer {
  public:
   TextProducer(Env& env, const std::vector<std::string>& paths, const DataConfig& config,
-               const FeatureSpec& spec, size_t block_bytes, const ChunkPlace& start, bool labels)
+               const FeatureSpec& spec, const TextOptions& options)
       : config_(config),
         spec_(spec),
-        labels_(labels),
+        labels_(options.labels),
         has_header_(config.format == DataFormat::kCsv || config.format == DataFormat::kTsv),
-        blocks_(env, paths, {block_bytes, static_cast<size_t>(config.max_line_bytes), !labels}),
-        start_(start) {
+        blocks_(env, paths,
+                {options.block_bytes, static_cast<size_t>(config.max_line_bytes), !options.labels,
+                 options.cancelled}),
+        start_(options.start) {
     if (config.format == DataFormat::kCriteo)
-      parser_ = MakeDelimitedParser(config_, spec_, CriteoColumns(), "criteo", labels);
+      parser_ = MakeDelimitedParser(config_, spec_, CriteoColumns(), "criteo", labels_);
     else if (!has_header_)
-      parser_ = MakeSparseParser(config_, spec_, labels);
+      parser_ = MakeSparseParser(config_, spec_, labels_);
   }
 
   const BatchShape& shape() const override { return spec_.shape; }
@@ -126,9 +128,8 @@ class TextProducer : public ChunkProducer {
 
 std::unique_ptr<ChunkProducer> MakeTextProducer(Env& env, const std::vector<std::string>& paths,
                                                 const DataConfig& config, const FeatureSpec& spec,
-                                                size_t block_bytes, const ChunkPlace& start,
-                                                bool labels) {
-  return std::make_unique<TextProducer>(env, paths, config, spec, block_bytes, start, labels);
+                                                const TextOptions& options) {
+  return std::make_unique<TextProducer>(env, paths, config, spec, options);
 }
 
 }  // namespace terrace

@@ -76,8 +76,11 @@ class Evaluator {
   // Reads the test data once. False if it was stopped.
   bool Run(const Sink& sink, const std::atomic<bool>& stop) {
     PipelineOptions options;
-    options.open = [this](OpenDataOptions part) {
+    // A failure is told at once, whoever waits for standard input.
+    options.cancelled = std::make_shared<std::atomic<bool>>(false);
+    options.open = [this, cancelled = options.cancelled](OpenDataOptions part) {
       part.labels = labels_;
+      part.cancelled = cancelled;
       return OpenData(env_, config_.data, spec_, part);
     };
     options.dedup_threads = DedupThreads(workers_.threads());

@@ -57,6 +57,8 @@ struct PipelineOptions {
   ReaderState start;          // where reading begins
   bool train = true;          // false: one evaluation, nothing else
   RowSaver* saver = nullptr;  // who has to know of rows that leave memory; null: nobody
+  // Set when a stage fails and at the end, for who waits for input; null: nobody does.
+  std::shared_ptr<std::atomic<bool>> cancelled = {};
 };
 
 class Pipeline {
