@@ -1,10 +1,12 @@
 #include "base/process.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -51,6 +53,12 @@ void WantOpenFiles(int64_t files) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   setrlimit(RLIMIT_NOFILE, &limit);  // refused: opening too many files tells
+}
+
+bool WaitForInput(int timeout_ms) {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const int ready = poll(&input, 1, timeout_ms);
+  return ready > 0 || (ready < 0 && errno != EINTR);
 }
 
 int AvailableCores() {

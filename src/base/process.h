@@ -14,6 +14,9 @@ int64_t MachineMemoryBytes();
 // usual. The flag is for work loops to look at between batches.
 const std::atomic<bool>& StopOnSignals();
 
+// Waits until standard input has something to read, or has ended. False after `timeout_ms`.
+bool WaitForInput(int timeout_ms);
+
 // Lets this process hold at least `files` open, as far as the system's hard limit goes.
 void WantOpenFiles(int64_t files);
 

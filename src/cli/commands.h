@@ -15,6 +15,8 @@ int RunCommandLine(int argc, char** argv);
 
 // Each adds its subcommand to `app`, with a callback that runs it.
 void AddTrainCommand(CLI::App& app);
+void AddEvalCommand(CLI::App& app);
+void AddPredictCommand(CLI::App& app);
 void AddDataCommand(CLI::App& app);
 void AddInspectCommand(CLI::App& app);
 void AddVerifyCommand(CLI::App& app);

@@ -20,6 +20,8 @@ Start with:
   terrace data gen clicks.tsv --examples 100000       make some data
   terrace data info clicks.tsv                        look at it
   terrace train CONFIG.toml                           train and evaluate
+  terrace eval SNAPSHOT                               evaluate what was trained
+  terrace predict SNAPSHOT clicks.tsv                 score examples
   terrace snapshot list|diff                          what a run has saved, what changed
   terrace inspect DIR, terrace verify DIR             look into a snapshot or a store, check it
   terrace export SNAPSHOT --table NAME --to rows.npy  rows as numbers
@@ -40,6 +42,8 @@ int RunCommandLine(int argc, char** argv) {
   app.set_version_flag("--version", "terrace " TERRACE_VERSION);
   app.require_subcommand(1);
   AddTrainCommand(app);
+  AddEvalCommand(app);
+  AddPredictCommand(app);
   AddDataCommand(app);
   AddInspectCommand(app);
   AddVerifyCommand(app);

@@ -18,13 +18,16 @@ struct KeyGroup {
   std::vector<float> values;  // [occurrences], or empty: every value is 1
 };
 
+// The label in place of one where a line to be scored has no example (OpenDataOptions::labels).
+inline constexpr float kNoExample = -1;
+
 // Plain data; owned by one stage at a time. Arrays that a source does not provide stay empty.
 struct Batch {
   int64_t examples = 0;
   std::vector<KeyGroup> groups;  // one for each table, in table order
   int dense_columns = 0;
   std::vector<float> dense;         // [examples, dense_columns]
-  std::vector<float> labels;        // [examples], in [0, 1]
+  std::vector<float> labels;        // [examples], in [0, 1], or kNoExample
   std::vector<float> weights;       // [examples], or empty: 1
   std::vector<uint64_t> group_ids;  // [examples], or empty: the key of GAUC's group column
   std::vector<int64_t> timestamps;  // [examples], or empty

@@ -45,7 +45,7 @@ void BlockReader::OpenNext() {
   const std::string& path = paths_[next_path_++];
   file_name_ = std::make_shared<const std::string>(DisplayPath(path));
   bytes_before_ = bytes_read_;
-  file_ = OpenBytes(env_, path, &bytes_read_);
+  file_ = OpenBytes(env_, path, &bytes_read_, options_.cancelled);
   at_start_ = true;
   next_offset_ = 0;
   next_line_ = 1;
@@ -118,11 +118,13 @@ void BlockReader::Fill(TextBlock* block) {
   char* const buffer = block->buffer.get();
   std::memcpy(buffer, rest_.data(), rest_.size());
   size_t size = rest_.size();
+  bool enough = options_.eager && rest_.find('\n') != std::string::npos;
   rest_.clear();
-  while (size < capacity_ && file_ != nullptr) {
+  while (size < capacity_ && file_ != nullptr && !enough) {
     const size_t n = file_->Read(buffer + size, capacity_ - size);
     size += n;
     if (n == 0) file_ = nullptr;
+    enough = options_.eager && std::memchr(buffer + size - n, '\n', n) != nullptr;
   }
   block->end = size;
   if (at_start_) {

@@ -1,6 +1,7 @@
 // Text files cut into blocks of whole lines.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,12 +40,14 @@ inline std::string_view WithoutCr(std::string_view line) {
 struct BlockOptions {
   size_t block_bytes = size_t{1} << 20;
   size_t max_line_bytes = size_t{1} << 20;
+  bool eager = false;  // a block ends where a read brought whole lines, full or not
+  std::shared_ptr<const std::atomic<bool>> cancelled = {};  // as OpenBytes has it
 };
 
 // Reads files one after another. Where blocks are cut depends on the files alone, not on how many
-// bytes each read returns. A byte-order mark is left out. Of a line that does not fit a block only
-// the first max_line_bytes + 2 bytes are kept, enough for whoever parses it to see that it is too
-// long. One thread.
+// bytes each read returns, unless it is to be eager. A byte-order mark is left out. Of a line that
+// does not fit a block only the first max_line_bytes + 2 bytes are kept, enough for whoever parses
+// it to see that it is too long. One thread.
 class BlockReader {
  public:
   BlockReader(Env& env, std::vector<std::string> paths, BlockOptions options);

@@ -10,18 +10,24 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/process.h"
 
 namespace terrace {
 namespace {
 
+constexpr int kInputPollMs = 50;
 constexpr size_t kFirstFillBytes = size_t{1} << 12;  // enough to recognise a file ...
 constexpr size_t kMaxFillBytes = size_t{1} << 18;    // ... and to decompress a large one
 
 // The file behind a source, with a window of bytes that were read and not yet used.
 class Input {
  public:
-  Input(Env& env, const std::string& path, int64_t* consumed)
-      : name_(DisplayPath(path)), consumed_(consumed), file_(env.OpenForRead(path)) {}
+  Input(Env& env, const std::string& path, int64_t* consumed,
+        std::shared_ptr<const std::atomic<bool>> cancelled)
+      : name_(DisplayPath(path)),
+        consumed_(consumed),
+        cancelled_(path == "-" ? std::move(cancelled) : nullptr),
+        file_(env.OpenForRead(path)) {}
 
   const std::string& name() const { return name_; }
   const char* data() const { return buffer_.data() + begin_; }
@@ -39,6 +45,8 @@ class Input {
     return n > 0;
   }
   size_t ReadFile(void* to, size_t size) {
+    while (cancelled_ != nullptr && !WaitForInput(kInputPollMs))
+      if (cancelled_->load(std::memory_order_relaxed)) return 0;
     const size_t n = file_->Read(to, size);
     *consumed_ += static_cast<int64_t>(n);
     return n;
@@ -51,6 +59,7 @@ class Input {
  private:
   std::string name_;
   int64_t* consumed_;
+  std::shared_ptr<const std::atomic<bool>> cancelled_;
   std::unique_ptr<SequentialFile> file_;
   std::vector<char> buffer_;
   size_t fill_bytes_ = kFirstFillBytes;
@@ -215,8 +224,9 @@ bool StartsWithSkippableFrame(const Input& input) {
 
 std::string DisplayPath(const std::string& path) { return path == "-" ? "standard input" : path; }
 
-std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path, int64_t* consumed) {
-  Input input(env, path, consumed);
+std::unique_ptr<SequentialFile> OpenBytes(Env& env, const std::string& path, int64_t* consumed,
+                                          std::shared_ptr<const std::atomic<bool>> cancelled) {
+  Input input(env, path, consumed, std::move(cancelled));
   while (input.size() < 4 && input.Fill()) {
   }
   if (StartsWith(input, "\x1f\x8b")) return std::make_unique<GzipSource>(std::move(input));

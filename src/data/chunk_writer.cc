@@ -33,6 +33,19 @@ void ChunkWriter::Keys::Grow(size_t more) {
   values_ = group_->values.data();
 }
 
+void ChunkWriter::CommitNone() {
+  label() = kNoExample;
+  std::fill_n(dense(), chunk_->dense_columns, 0.0f);
+  if (shape_.has_weights) weight() = 0;
+  if (shape_.has_group_ids) group_id() = 0;
+  if (shape_.has_timestamps) timestamp() = 0;
+  for (size_t g = 0; g < keys_.size(); ++g) {
+    Keys& keys = Begin(g);
+    for (size_t s = 0; s < keys.slots_; ++s) keys.EndBag();
+  }
+  Commit();
+}
+
 void ChunkWriter::Finish() {
   chunk_->examples = row_;
   chunk_->labels.resize(row_);

@@ -74,6 +74,8 @@ class ChunkWriter {
 
   // The current row, with every bag of every group ended, becomes part of the chunk.
   void Commit() { ++row_; }
+  // The same for a line that has no example: no keys, zeros, the label kNoExample.
+  void CommitNone();
   // Cuts the arrays to the committed rows.
   void Finish();
 

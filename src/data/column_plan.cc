@@ -73,10 +73,11 @@ bool IsPlain(const SlotConfig& config) {
 }  // namespace
 
 ColumnPlan::ColumnPlan(const DataConfig& config, const FeatureSpec& features,
-                       const std::vector<std::string>& columns, const std::string& file)
+                       const std::vector<std::string>& columns, const std::string& file,
+                       bool labels)
     : spec(features), names(columns) {
   const Header header(columns, file);
-  label = header.Find(config.label, "data.label");
+  if (labels) label = header.Find(config.label, "data.label");
   weight = header.FindOptional(config.weight, "data.weight");
   timestamp = header.FindOptional(config.timestamp, "data.timestamp");
   group = header.FindOptional(config.group, "data.group");

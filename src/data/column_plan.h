@@ -32,16 +32,17 @@ struct SlotCell {
 
 // Constant after construction; not copied, as cells point into `spec`.
 struct ColumnPlan {
-  // Throws Error(kData) that names `file` if a column is missing or a name occurs twice.
+  // Throws Error(kData) that names `file` if a column is missing or a name occurs twice. Without
+  // `labels` theirs is of no interest.
   ColumnPlan(const DataConfig& config, const FeatureSpec& spec,
-             const std::vector<std::string>& columns, const std::string& file);
+             const std::vector<std::string>& columns, const std::string& file, bool labels);
   ColumnPlan(const ColumnPlan&) = delete;
   ColumnPlan& operator=(const ColumnPlan&) = delete;
 
   const FeatureSpec spec;
   const std::vector<std::string> names;
-  uint32_t label = 0;
-  int64_t weight = -1;  // -1: there is none
+  int64_t label = -1;  // -1: there is none
+  int64_t weight = -1;
   int64_t timestamp = -1;
   int64_t group = -1;
   uint64_t group_seed = 0;

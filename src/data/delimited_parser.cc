@@ -38,8 +38,9 @@ struct Cells {
 class DelimitedParser : public RowParser {
  public:
   DelimitedParser(const DataConfig& config, const FeatureSpec& spec,
-                  const std::vector<std::string>& columns, const std::string& file)
-      : plan_(config, spec, columns, file),
+                  const std::vector<std::string>& columns, const std::string& file, bool labels)
+      : plan_(config, spec, columns, file, labels),
+        labels_(labels),
         delimiter_(Delimiter(config)),
         quotes_(config.format == DataFormat::kCsv),
         max_line_bytes_(config.max_line_bytes) {}
@@ -70,6 +71,7 @@ class DelimitedParser : public RowParser {
   bool Refuse(uint32_t column, std::string_view found, std::string expected, BadRow* bad) const;
 
   const ColumnPlan plan_;
+  const bool labels_;
   const char delimiter_;
   const bool quotes_;
   const int64_t max_line_bytes_;
@@ -129,7 +131,10 @@ int64_t DelimitedParser::ParseSegment(std::string_view text, const TextBlock& bl
       } else {
         bad_rows->Handle(*block.file, first_line + static_cast<int64_t>(i), bad);
         bad = BadRow();
+        if (!labels_) writer->CommitNone();
       }
+    } else if (!labels_) {
+      writer->CommitNone();
     }
     first = last;
   }
@@ -157,14 +162,19 @@ bool DelimitedParser::ParseRow(const Cells& cells, size_t columns, ChunkWriter* 
 }
 
 bool DelimitedParser::ParseLabel(const Cells& cells, float* label, BadRow* bad) const {
-  const std::string_view text = cells[plan_.label];
+  if (!labels_) {
+    *label = 0;
+    return true;
+  }
+  const auto column = static_cast<uint32_t>(plan_.label);
+  const std::string_view text = cells[column];
   if (text.size() == 1 && (text[0] == '0' || text[0] == '1')) {
     *label = static_cast<float>(text[0] - '0');
     return true;
   }
   double value;
   if (!ParseDouble(text, &value) || value < 0 || value > 1)
-    return Refuse(plan_.label, text, "a label in [0, 1]", bad);
+    return Refuse(column, text, "a label in [0, 1]", bad);
   *label = static_cast<float>(value);
   return true;
 }
@@ -284,8 +294,8 @@ bool DelimitedParser::Refuse(uint32_t column, std::string_view found, std::strin
 
 std::unique_ptr<RowParser> MakeDelimitedParser(const DataConfig& config, const FeatureSpec& spec,
                                                const std::vector<std::string>& columns,
-                                               const std::string& file) {
-  return std::make_unique<DelimitedParser>(config, spec, columns, file);
+                                               const std::string& file, bool labels) {
+  return std::make_unique<DelimitedParser>(config, spec, columns, file, labels);
 }
 
 }  // namespace terrace

@@ -26,8 +26,9 @@ class ExampleStream : public DataStream {
  public:
   ExampleStream(std::unique_ptr<ChunkProducer> producer, InputSize size, int threads,
                 int64_t max_examples, const StreamKind& kind, const std::vector<InputFile>& files,
-                const StreamPosition& start)
-      : size_(size),
+                const StreamPosition& start, std::shared_ptr<std::atomic<bool>> cancelled = {})
+      : cancelled_(std::move(cancelled)),
+        size_(size),
         max_examples_(max_examples),
         shape_(producer->shape()),
         positions_(kind, files),
@@ -40,6 +41,10 @@ class ExampleStream : public DataStream {
                               "restore it as it was, or train from the start",
                               PartName(kind.part)));
     Publish(start.delivered);
+  }
+
+  ~ExampleStream() override {
+    if (cancelled_ != nullptr) *cancelled_ = true;
   }
 
   const BatchShape& shape() const override { return shape_; }
@@ -92,6 +97,7 @@ class ExampleStream : public DataStream {
     skipped_rows_.store(reader_.delivered().skipped_rows, std::memory_order_relaxed);
   }
 
+  const std::shared_ptr<std::atomic<bool>> cancelled_;
   const InputSize size_;
   const int64_t max_examples_;
   const BatchShape shape_;
@@ -165,8 +171,10 @@ std::unique_ptr<DataStream> OpenData(Env& env, const DataConfig& config, const F
   const std::vector<InputFile> files = FindFiles(env, paths);
   if (!options.position.empty()) CheckPosition(start, kind, files);
   return std::make_unique<ExampleStream>(
-      MakeTextProducer(env, paths, config, spec, options.block_bytes, start.block.chunk),
-      InputSize{TotalBytes(files), -1}, threads, options.max_examples, kind, files, start);
+      MakeTextProducer(env, paths, config, spec,
+                       {options.block_bytes, start.block.chunk, options.labels, options.cancelled}),
+      InputSize{TotalBytes(files), -1}, threads, options.max_examples, kind, files, start,
+      options.cancelled);
 }
 
 }  // namespace terrace

@@ -1,6 +1,7 @@
 // Opens the config's data as a stream of batches.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,14 @@ struct OpenDataOptions {
   int64_t max_examples = -1;  // stop after so many, from the start of the data; -1: all
   // Go on where a stream was that gave this position; empty: at the start.
   std::string position = {};
+  // False: examples that are to be scored. Labels may be missing and are not looked at. Each line
+  // of text but headers gives one example; where none can be read from it (it is empty, or it is
+  // bad and data.on_bad_row = "skip") that has no keys and the label kNoExample. What a pipe has
+  // delivered is handed on without waiting for more.
+  bool labels = true;
+  // Once it is set, who waits for standard input finds its end; the stream sets it when it goes.
+  // Null: the stream cannot go before its input ends.
+  std::shared_ptr<std::atomic<bool>> cancelled = {};
   size_t block_bytes = size_t{1} << 20;  // of text, for a thread to parse at a time
 };
 

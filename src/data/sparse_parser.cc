@@ -43,8 +43,9 @@ struct Feature {
 
 class SparseParser : public RowParser {
  public:
-  SparseParser(const DataConfig& config, const FeatureSpec& spec)
+  SparseParser(const DataConfig& config, const FeatureSpec& spec, bool labels)
       : spec_(spec),
+        labels_(labels),
         has_fields_(config.format == DataFormat::kLibffm),
         wants_qid_(config.group == "qid"),
         max_line_bytes_(config.max_line_bytes),
@@ -64,17 +65,22 @@ class SparseParser : public RowParser {
       BadRow bad;
       if (!CheckLine(line, max_line_bytes_, &bad)) {
         bad_rows->Handle(*block.file, number, bad);
+        if (!labels_) writer.CommitNone();
         continue;
       }
       line = line.substr(0, line.find('#'));
       const std::string_view label = TakeWord(&line);
-      if (label.empty()) continue;
+      if (label.empty()) {
+        if (!labels_) writer.CommitNone();
+        continue;
+      }
       if (ParseLabel(label, &writer.label(), &bad) &&
           ParseFeatures(line, &features, &writer, &bad)) {
         WriteKeys(features, &writer);
         writer.Commit();
       } else {
         bad_rows->Handle(*block.file, number, bad);
+        if (!labels_) writer.CommitNone();
       }
     }
     writer.Finish();
@@ -84,10 +90,10 @@ class SparseParser : public RowParser {
   bool ParseLabel(std::string_view text, float* label, BadRow* bad) const {
     double value;
     const bool number = ParseDouble(text, &value);
-    if (number && value == -1) value = 0;
+    if (number && (value == -1 || !labels_)) value = 0;
     if (!number || value < 0 || value > 1) {
       bad->found = text;
-      bad->expected = "a label in [0, 1], or -1";
+      bad->expected = labels_ ? "a label in [0, 1], or -1" : "a number where labels are: any";
       return false;
     }
     *label = static_cast<float>(value);
@@ -163,6 +169,7 @@ class SparseParser : public RowParser {
   }
 
   const FeatureSpec spec_;
+  const bool labels_;
   const bool has_fields_;
   const bool wants_qid_;
   const int64_t max_line_bytes_;
@@ -172,8 +179,9 @@ class SparseParser : public RowParser {
 
 }  // namespace
 
-std::unique_ptr<RowParser> MakeSparseParser(const DataConfig& config, const FeatureSpec& spec) {
-  return std::make_unique<SparseParser>(config, spec);
+std::unique_ptr<RowParser> MakeSparseParser(const DataConfig& config, const FeatureSpec& spec,
+                                            bool labels) {
+  return std::make_unique<SparseParser>(config, spec, labels);
 }
 
 }  // namespace terrace

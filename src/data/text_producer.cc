@@ -1,5 +1,6 @@
 #include "data/text_producer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -19,16 +20,19 @@ struct TextWork : ChunkWork {
 class TextProducer : public ChunkProducer {
  public:
   TextProducer(Env& env, const std::vector<std::string>& paths, const DataConfig& config,
-               const FeatureSpec& spec, size_t block_bytes, const ChunkPlace& start)
+               const FeatureSpec& spec, const TextOptions& options)
       : config_(config),
         spec_(spec),
+        labels_(options.labels),
         has_header_(config.format == DataFormat::kCsv || config.format == DataFormat::kTsv),
-        blocks_(env, paths, {block_bytes, static_cast<size_t>(config.max_line_bytes)}),
-        start_(start) {
+        blocks_(env, paths,
+                {options.block_bytes, static_cast<size_t>(config.max_line_bytes), !options.labels,
+                 options.cancelled}),
+        start_(options.start) {
     if (config.format == DataFormat::kCriteo)
-      parser_ = MakeDelimitedParser(config_, spec_, CriteoColumns(), "criteo");
+      parser_ = MakeDelimitedParser(config_, spec_, CriteoColumns(), "criteo", labels_);
     else if (!has_header_)
-      parser_ = MakeSparseParser(config_, spec_);
+      parser_ = MakeSparseParser(config_, spec_, labels_);
   }
 
   const BatchShape& shape() const override { return spec_.shape; }
@@ -39,7 +43,7 @@ class TextProducer : public ChunkProducer {
     work->block = blocks_.Next();
     if (work->block == nullptr) return nullptr;
     work->begin = work->block->place;
-    if (has_header_ && work->block->starts_file) ReadHeader(work->block.get());
+    if (work->block->starts_file) StartFile(work->block.get());
     work->parser = parser_;
     return work;
   }
@@ -60,11 +64,29 @@ class TextProducer : public ChunkProducer {
     if (has_header_ && first != nullptr) ReadHeader(first.get());
   }
 
+  void StartFile(TextBlock* block) {
+    if (has_header_) ReadHeader(block);
+    if (!labels_ && config_.format == DataFormat::kCriteo) CountColumns(*block);
+  }
+
   // Columns are looked up in each file by name; files with the same header share a parser.
   void ReadHeader(TextBlock* block) {
-    std::vector<std::string> columns = SplitHeader(block->TakeLine(), *block->file);
+    UseColumns(SplitHeader(block->TakeLine(), *block->file), *block->file);
+  }
+
+  // Files that are to be scored have a column for labels or not: their first line tells.
+  void CountColumns(const TextBlock& block) {
+    const std::string_view text = block.text();
+    const std::string_view line = text.substr(0, text.find('\n'));
+    std::vector<std::string> columns = CriteoColumns();
+    const auto found = std::count(line.begin(), line.end(), Delimiter(config_)) + 1;
+    if (found + 1 == static_cast<std::ptrdiff_t>(columns.size())) columns.erase(columns.begin());
+    UseColumns(std::move(columns), *block.file);
+  }
+
+  void UseColumns(std::vector<std::string> columns, const std::string& file) {
     if (parser_ != nullptr && columns == columns_) return;
-    parser_ = MakeDelimitedParser(config_, spec_, columns, *block->file);
+    parser_ = MakeDelimitedParser(config_, spec_, columns, file, labels_);
     columns_ = std::move(columns);
   }
 
@@ -92,6 +114,7 @@ class TextProducer : public ChunkProducer {
 
   const DataConfig config_;
   const FeatureSpec spec_;
+  const bool labels_;
   const bool has_header_;
   // Used by Claim, whose calls are serialised.
   BlockReader blocks_;
@@ -105,8 +128,8 @@ class TextProducer : public ChunkProducer {
 
 std::unique_ptr<ChunkProducer> MakeTextProducer(Env& env, const std::vector<std::string>& paths,
                                                 const DataConfig& config, const FeatureSpec& spec,
-                                                size_t block_bytes, const ChunkPlace& start) {
-  return std::make_unique<TextProducer>(env, paths, config, spec, block_bytes, start);
+                                                const TextOptions& options) {
+  return std::make_unique<TextProducer>(env, paths, config, spec, options);
 }
 
 }  // namespace terrace

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kLeastStoreMemory = 5 << 20;
 constexpr int64_t kPartitionMemory = 128 << 10;  // of the disk tier's
+constexpr int64_t kReadMemory = 64 << 20;        // of one that all rows are read from
 
 // A table's rows are in a directory of its name.
 void CheckDirectoryName(const std::string& name) {
@@ -126,6 +127,15 @@ void ModelState::ReadDiskTier(const TiersConfig& config, Env* env, const StorePa
     tiered.push_back(std::make_unique<TieredTable>(
         tables[t].get(), DiskStore::OpenReadOnly(from(tables[t]->schema().name), options),
         config.memory.policy, nullptr));
+  }
+}
+
+void ModelState::ReadRows(Env* env, const StorePath& from) {
+  for (size_t t = 0; t < tables.size(); ++t) {
+    DiskOptions options = StoreOptions(t, env, kReadMemory);
+    options.index_bytes = size_t{1} << 40;  // whatever the logs need, for a moment
+    options.partitions = 0;
+    LoadRows(t, DiskStore::OpenReadOnly(from(tables[t]->schema().name), options).get());
   }
 }
 

@@ -43,8 +43,10 @@ struct ModelState {
   using StorePath = std::function<std::string(const std::string& table)>;
   void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open,
                     const StorePath& from);
-  // The same for reading alone: the rows are those of the snapshot.
+  // The same for reading alone: the rows are those of the snapshot, and stay there.
   void ReadDiskTier(const TiersConfig& config, Env* env, const StorePath& from);
+  // Brings all rows of a snapshot to memory.
+  void ReadRows(Env* env, const StorePath& from);
   // Puts a store behind every table in memory, in directories of `dir`, for snapshots.
   void OpenSaveStores(const std::string& dir, int64_t memory, Env* env, const OpenStore& open,
                       const StorePath& from);

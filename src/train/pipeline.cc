@@ -110,6 +110,7 @@ void Pipeline::CancelAll() {
   write_queue_.Cancel();
   free_writes_.Cancel();
   if (saver_ != nullptr) saver_->Cancel();
+  if (options_.cancelled != nullptr) *options_.cancelled = true;
   MutexLock lock(&progress_mu_);
   cancelled_ = true;
   progressed_.NotifyAll();

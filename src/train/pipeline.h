@@ -57,6 +57,8 @@ struct PipelineOptions {
   ReaderState start;          // where reading begins
   bool train = true;          // false: one evaluation, nothing else
   RowSaver* saver = nullptr;  // who has to know of rows that leave memory; null: nobody
+  // Set when a stage fails and at the end, for who waits for input; null: nobody does.
+  std::shared_ptr<std::atomic<bool>> cancelled = {};
 };
 
 class Pipeline {
@@ -84,6 +86,7 @@ class Pipeline {
   const StageTime& push_time() const { return push_time_; }
   WindowStats window_stats() const { return planner_ ? planner_->stats() : WindowStats{}; }
   int64_t window() const { return window_; }  // batches of one, at most; 0 without a disk tier
+  // Of the training data; of the test data where nothing is trained.
   int64_t skipped_rows() const { return skipped_rows_; }
   int64_t reader_bytes() const { return train_reader_bytes_ + test_reader_bytes_; }
   int64_t read_bytes() const { return read_bytes_; }       // of the batches

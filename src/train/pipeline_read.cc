@@ -192,6 +192,7 @@ bool Pipeline::ReadEvaluation(bool last) {
     if (!more) break;
   }
   test_reader_bytes_ = std::max<int64_t>(test_reader_bytes_, stream->buffer_bytes());
+  if (!options_.train) skipped_rows_ = stream->skipped_rows();
   reader_.eval_due = false;
   if (config_.eval.early_stopping == 0) return true;
   ScopedSeconds wait(&read_time_.wait_output);

@@ -139,6 +139,40 @@ void AddTierRows(const RunReport& report, TextTable* table) {
   table->AddRow({"memory budget", bytes(tiers.budget)});
 }
 
+void AddStages(const RunReport& report, Json* json) {
+  for (const StageReport& stage : report.stages)
+    (*json)["stages"][stage.name] = {{"busy", stage.time.busy},
+                                     {"wait_input", stage.time.wait_input},
+                                     {"wait_output", stage.time.wait_output},
+                                     {"bytes", stage.bytes}};
+}
+
+void AddMemory(const RunReport& report, Json* json) {
+  (*json)["queue_bytes"] = report.queue_bytes;
+  (*json)["reader_bytes"] = report.reader_bytes;
+  (*json)["scratch_bytes"] = report.scratch_bytes;
+  (*json)["process_bytes"] = report.process_bytes;
+  (*json)["dense_params"] = report.dense_params;
+  (*json)["peak_rss"] = report.peak_rss;
+}
+
+void AddMetricRows(const Metrics& m, TextTable* table) {
+  table->AddRow({"test AUC", fmt::format("{:.5f}{}", m.auc, m.auc_exact ? "" : " (bucketed)")});
+  if (m.has_best_auc) table->AddRow({"best possible AUC", fmt::format("{:.5f}", m.best_auc)});
+  if (m.has_gauc)
+    table->AddRow({"GAUC", fmt::format("{:.5f} over {} groups", m.gauc.value, m.gauc.groups)});
+  table->AddRow({"log loss", fmt::format("{:.5f}", m.logloss)});
+  table->AddRow({"normalized entropy", fmt::format("{:.5f}", m.normalized_entropy)});
+  table->AddRow({"COPC (clicks / predicted)", fmt::format("{:.4f}", m.copc)});
+  table->AddRow({"test examples", ShortCount(static_cast<double>(m.examples))});
+}
+
+std::string MemoryRows(const RunReport& report) {
+  return fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
+                     ShortBytes(static_cast<double>(report.arena_bytes)),
+                     ShortBytes(static_cast<double>(report.index_bytes)));
+}
+
 }  // namespace
 
 std::string SummaryJson(const RunConfig& config, const RunReport& report) {
@@ -166,23 +200,14 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
       PerSecond(report.examples - report.resumed_examples, report.train_seconds);
   json["threads"] = report.threads;
   json["isa"] = IsaName(CurrentIsa());
-  for (const StageReport& stage : report.stages)
-    json["stages"][stage.name] = {{"busy", stage.time.busy},
-                                  {"wait_input", stage.time.wait_input},
-                                  {"wait_output", stage.time.wait_output},
-                                  {"bytes", stage.bytes}};
+  AddStages(report, &json);
   json["bottleneck"] = report.bottleneck;
   json["advice"] = report.advice;
   json["rows"] = report.rows;
   AddTiers(config, report, &json["tiers"]);
   AddLife(report.life, &json);
   AddSnapshots(report, &json);
-  json["queue_bytes"] = report.queue_bytes;
-  json["reader_bytes"] = report.reader_bytes;
-  json["scratch_bytes"] = report.scratch_bytes;
-  json["process_bytes"] = report.process_bytes;
-  json["dense_params"] = report.dense_params;
-  json["peak_rss"] = report.peak_rss;
+  AddMemory(report, &json);
   for (const Evaluation& e : report.evaluations) {
     Json one = {{"step", e.step}, {"epoch", e.epoch}, {"seconds", e.seconds}};
     AddMetrics(e.metrics, &one);
@@ -208,17 +233,7 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report) {
 std::string ReportTable(const RunConfig& config, const RunReport& report) {
   std::string out = "\n";
   TextTable result({KindName(config.model.kind), ""}, TextTable::Align::kLeft);
-  if (!report.evaluations.empty()) {
-    const Metrics& m = report.evaluations.back().metrics;
-    result.AddRow({"test AUC", fmt::format("{:.5f}{}", m.auc, m.auc_exact ? "" : " (bucketed)")});
-    if (m.has_best_auc) result.AddRow({"best possible AUC", fmt::format("{:.5f}", m.best_auc)});
-    if (m.has_gauc)
-      result.AddRow({"GAUC", fmt::format("{:.5f} over {} groups", m.gauc.value, m.gauc.groups)});
-    result.AddRow({"log loss", fmt::format("{:.5f}", m.logloss)});
-    result.AddRow({"normalized entropy", fmt::format("{:.5f}", m.normalized_entropy)});
-    result.AddRow({"COPC (clicks / predicted)", fmt::format("{:.4f}", m.copc)});
-    result.AddRow({"test examples", ShortCount(static_cast<double>(m.examples))});
-  }
+  if (!report.evaluations.empty()) AddMetricRows(report.evaluations.back().metrics, &result);
   result.AddRow({"train loss, AUC", fmt::format("{:.5f}, {:.5f} (last epoch, before update)",
                                                 report.train_loss, report.train_auc)});
   result.AddRow(
@@ -246,11 +261,7 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
                             ShortCount(PerSecond(report.examples - report.resumed_examples,
                                                  report.train_seconds)),
                             report.threads, ShortSeconds(report.seconds))});
-  if (!report.tiers.used)
-    result.AddRow(
-        {"rows", fmt::format("{} ({} rows, {} index)", ShortCount(static_cast<double>(report.rows)),
-                             ShortBytes(static_cast<double>(report.arena_bytes)),
-                             ShortBytes(static_cast<double>(report.index_bytes)))});
+  if (!report.tiers.used) result.AddRow({"rows", MemoryRows(report)});
   if (report.tiers.used) AddTierRows(report, &result);
   const SnapshotReport& snapshots = report.snapshots;
   if (snapshots.taken + snapshots.failed > 0)
@@ -275,6 +286,59 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
   if (!report.advice.empty())
     out += fmt::format("{}-bound: {}\n", report.bottleneck, report.advice);
   return out;
+}
+
+std::string EvalSummaryJson(const RunConfig& config, const RunReport& report,
+                            const std::string& snapshot) {
+  Json json;
+  json["snapshot"] = snapshot;
+  json["model"] = KindName(config.model.kind);
+  json["seed"] = config.seed;
+  json["model_digest"] = report.model_digest;
+  for (const Evaluation& e : report.evaluations) {
+    AddMetrics(e.metrics, &json);
+    json["test_examples"] = e.metrics.examples;
+    json["eval_seconds"] = e.seconds;
+    json["examples_per_second"] = PerSecond(e.metrics.examples, e.seconds);
+  }
+  json["examples"] = report.examples;
+  json["batches"] = report.batches;
+  json["epochs"] = report.epochs;
+  json["skipped_rows"] = report.skipped_rows;
+  json["seconds"] = report.seconds;
+  json["threads"] = report.threads;
+  json["isa"] = IsaName(CurrentIsa());
+  AddStages(report, &json);
+  json["rows"] = report.rows;
+  AddTiers(config, report, &json["tiers"]);
+  AddMemory(report, &json);
+  return json.dump(2) + "\n";
+}
+
+std::string EvalReportTable(const RunConfig& config, const RunReport& report) {
+  const auto count = [](int64_t n) { return ShortCount(static_cast<double>(n)); };
+  const auto bytes = [](int64_t n) { return ShortBytes(static_cast<double>(n)); };
+  TextTable result({KindName(config.model.kind), ""}, TextTable::Align::kLeft);
+  for (const Evaluation& e : report.evaluations) AddMetricRows(e.metrics, &result);
+  if (report.skipped_rows > 0) result.AddRow({"bad rows skipped", count(report.skipped_rows)});
+  result.AddRow(
+      {"trained", fmt::format("{} examples, {} batches", count(report.examples), report.batches)});
+  for (const Evaluation& e : report.evaluations)
+    result.AddRow({"speed", fmt::format("{} examples/s, {} threads, {} in all",
+                                        ShortCount(PerSecond(e.metrics.examples, e.seconds)),
+                                        report.threads, ShortSeconds(report.seconds))});
+  const TierReport& tiers = report.tiers;
+  if (tiers.used) {
+    result.AddRow({"rows", fmt::format("{}, in the snapshot's files: {} read there, {} of memory",
+                                       count(report.rows), count(tiers.rows.eval_reads),
+                                       bytes(tiers.disk_memory_bytes))});
+    result.AddRow({"memory budget", bytes(tiers.budget)});
+  } else {
+    result.AddRow({"rows", MemoryRows(report)});
+  }
+  result.AddRow({"peak memory", bytes(report.peak_rss)});
+  result.AddRow({"model digest", report.model_digest});
+  return result.Render();
 }
 
 }  // namespace terrace

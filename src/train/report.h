@@ -13,4 +13,9 @@ std::string SummaryJson(const RunConfig& config, const RunReport& report);
 // The table at the end of `terrace train`.
 std::string ReportTable(const RunConfig& config, const RunReport& report);
 
+// The same of `terrace eval`: `report` is EvaluateSnapshot's, `snapshot` a path.
+std::string EvalSummaryJson(const RunConfig& config, const RunReport& report,
+                            const std::string& snapshot);
+std::string EvalReportTable(const RunConfig& config, const RunReport& report);
+
 }  // namespace terrace

@@ -56,7 +56,7 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-void CheckBatch(const Batch& batch, const BatchShape& shape) {
+void CheckBatch(const Batch& batch, const BatchShape& shape, bool labels) {
   const auto examples = static_cast<size_t>(batch.examples);
   const auto has = [&](bool wanted, size_t size) { Require(size == (wanted ? examples : 0)); };
   Require(batch.groups.size() == shape.group_slots.size());
@@ -73,7 +73,8 @@ void CheckBatch(const Batch& batch, const BatchShape& shape) {
   Require(batch.dense.size() == examples * static_cast<size_t>(shape.dense_columns));
   for (const float value : batch.dense) Require(std::isfinite(value));
   has(true, batch.labels.size());
-  for (const float label : batch.labels) Require(label >= 0 && label <= 1);
+  for (const float label : batch.labels)
+    Require((label >= 0 && label <= 1) || (!labels && label == kNoExample));
   has(shape.has_weights, batch.weights.size());
   for (const float weight : batch.weights) Require(weight >= 0 && std::isfinite(weight));
   has(shape.has_group_ids, batch.group_ids.size());
@@ -84,15 +85,17 @@ void Run(const uint8_t* data, size_t size) {
   if (size < 2) return;
   const Setup& setup = Setups()[data[0] % Setups().size()];
   const size_t block_bytes = 1 + 8 * static_cast<size_t>(data[1]);
+  const bool labels = data[0] < 128;
   MemoryEnv env;
   env.files["f"].assign(reinterpret_cast<const char*>(data) + 2, size - 2);
   try {
-    const auto producer = MakeTextProducer(env, {"f"}, setup.config, setup.spec, block_bytes);
+    const auto producer = MakeTextProducer(env, {"f"}, setup.config, setup.spec,
+                                           {.block_bytes = block_bytes, .labels = labels});
     Batch chunk = MakeBatch(setup.spec.shape);
     while (const auto work = producer->Claim()) {
       ClearBatch(&chunk);
       producer->Produce(*work, &chunk);
-      CheckBatch(chunk, setup.spec.shape);
+      CheckBatch(chunk, setup.spec.shape, labels);
     }
   } catch (const Error& e) {
     // Plain text of modest length, whatever the file holds.
