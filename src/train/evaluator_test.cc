@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/test_dir.h"
 #include "train/random_runs_testing.h"
+#include "train/train_testing.h"
 
 namespace terrace {
 namespace {
@@ -63,7 +64,7 @@ void ExpectSame(const RunReport& got, const RunReport& expected) {
 void ExpectExact(uint64_t number) {
   SCOPED_TRACE(number);
   const TestDir dir;
-  TierCase run = CaseMaker(number).Make();
+  TierCase run = MakeCase(number);
   WriteData(number, dir.path(), &run);
   const std::string predictions = dir.path() + "/predictions";
   const std::string snapshots = dir.path() + "/snapshots";
