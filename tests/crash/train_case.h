@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "train/random_runs_testing.h"
 #include "train/resume.h"
+#include "train/train_testing.h"
 
 namespace terrace {
 
