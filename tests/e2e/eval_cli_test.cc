@@ -146,7 +146,7 @@ TEST_F(EvalCommand, PredictAnswersBeforeItsInputEnds) {
 // The other side waits for an answer and keeps its end open.
 TEST_F(EvalCommand, PredictTellsOfFailuresBeforeItsInputEnds) {
   for (const std::string tiers :
-       {"", "--set tiers.memory.budget=18MiB --set tiers.disk.memory=6MiB"}) {
+       {"", "--set tiers.memory.budget=18MiB --set tiers.disk.memory=8MiB"}) {
     const CommandResult r =
         Run("rm -f in; mkfifo in; terrace predict snapshots --batch 1 " + tiers +
             " < in & exec 3> in; { head -n 2 plain.csv; echo bad; } >&3; wait $!; echo code $?");
