@@ -131,7 +131,7 @@ TEST(EagerBlocks, EndWhereLinesDo) {
       ++blocks;
     }
     EXPECT_EQ(text, "one\ntwo\nthree\n" + std::string(22, 'x') + "\nfour\nfive\n") << max_read;
-    if (max_read == 1) EXPECT_EQ(blocks, 6);
+    EXPECT_TRUE(max_read > 1 || blocks == 6) << blocks;
   }
 }
 
