@@ -24,8 +24,9 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import report
+from goals import Goal, conclude
 from report import ROOT, Case, run_json, say
-from tiers import BATCH, LEAST_BUDGET, ROW_BYTES, Goal
+from tiers import BATCH, LEAST_BUDGET, ROW_BYTES
 
 DATA = Path(os.environ.get("ACCURACY_DATA", ROOT.parent / "shared" / "data")) / "ml1m"
 
@@ -366,13 +367,7 @@ def main():
             cases += parts[name](run, goals)
     finally:
         (base / "lines.json").write_text(json.dumps(run.lines))
-    for case in cases:
-        case.case = "rows: " + case.case
-    if args.only:
-        print("\n" + report.table([case.as_json() for case in cases]))
-    else:
-        report.publish("rows", cases)
-    print("\n" + "\n".join(goal.line() for goal in goals))
+    conclude("rows", cases, goals, partly=bool(args.only))
 
 
 if __name__ == "__main__":

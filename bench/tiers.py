@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import report
+from goals import Goal, conclude
 from report import Case, run_json, say
 
 BATCH = 4096
@@ -56,23 +57,6 @@ FULL = Size(48_000_000, 64_000_000, {"criteo": 300, "ads100": 100},
 QUICK = Size(4_000_000, 6_000_000, {"criteo": 40, "ads100": 40},
              {"criteo": 30, "ads100": 30}, 6_000_000, 320 << 20, 2)
 FRESH = 0.3  # of draws: about half of a batch's distinct keys
-
-
-@dataclass
-class Goal:
-    name: str
-    value: float
-    limit: float
-    at_least: bool = False
-
-    @property
-    def met(self):
-        return self.value >= self.limit if self.at_least else self.value <= self.limit
-
-    def line(self):
-        sign = ">=" if self.at_least else "<="
-        return (f"{'met ' if self.met else 'MISS'}  {self.name}: {self.value:.3g} "
-                f"({sign} {self.limit:g})")
 
 
 @dataclass
@@ -279,13 +263,7 @@ def main():
     finally:
         shutil.rmtree(base / "store", ignore_errors=True)
         (base / "lines.json").write_text(json.dumps(run.lines))
-    for case in cases:
-        case.case = "tiers: " + case.case
-    if args.only:
-        print("\n" + report.table([case.as_json() for case in cases]))
-    else:
-        report.publish("tiers", cases)
-    print("\n" + "\n".join(goal.line() for goal in goals))
+    conclude("tiers", cases, goals, partly=bool(args.only))
 
 
 if __name__ == "__main__":

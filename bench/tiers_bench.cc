@@ -227,7 +227,7 @@ class TierBench {
                {"plan", AsJson(pipeline.plan_time())},
                {"train", AsJson(train_)}};
     const int64_t queues = pipeline.items() * pipeline.peak_item_bytes();
-    memory_ = {{"fixed", needs.fixed_bytes},
+    memory_ = {{"fixed", parts.needs.fixed_bytes},
                {"queues", queues},
                {"tiers", pipeline.tier_bytes()},
                {"dedup", pipeline.scratch_bytes()},

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ clang clang-format clang-tidy libclang-rt-14-dev cmake ninja-build ccache make pkg-config git
-  python3 python3-venv
+  python3 python3-venv python3-numpy
   libcli11-dev libspdlog-dev libfmt-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev
   liburing-dev libopenblas-dev libzstd-dev zlib1g-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libboost1.81-dev

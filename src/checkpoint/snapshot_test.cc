@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
+#include "base/fault_env.h"
 #include "base/test_dir.h"
+#include "checkpoint/dense_part.h"
 #include "checkpoint/snapshot_testing.h"
 
 namespace terrace {
@@ -172,6 +175,56 @@ TEST_F(SnapshotTest, RetentionLeavesWhatIsOpen) {
   EXPECT_THAT(ApplyRetention(env_, dir_, 1, 0), ElementsAre(1));
 }
 
+// Removes what is about to be locked, before or right after that; once.
+class RacingEnv : public FaultEnv {
+ public:
+  explicit RacingEnv(bool before) : FaultEnv(PosixEnv()), before_(before) {}
+  std::unique_ptr<FileLock> TryLockDirectory(const std::string& path, LockMode mode) override {
+    const bool first = !std::exchange(done_, true);
+    if (first && before_) RemoveTree(PosixEnv(), path);
+    std::unique_ptr<FileLock> lock = FaultEnv::TryLockDirectory(path, mode);
+    if (first && !before_) RemoveTree(PosixEnv(), path);
+    return lock;
+  }
+
+ private:
+  const bool before_;
+  bool done_ = false;
+};
+
+TEST_F(SnapshotTest, OneThatGoesWhileItIsOpenedIsPassedOver) {
+  for (const bool before : {false, true}) {
+    work_.Write(dir_, before ? 1 : 3);
+    work_.Write(dir_, before ? 2 : 4);
+    RacingEnv racing(before);
+    EXPECT_EQ(Snapshot::Open(racing, dir_)->info().batch, before ? 1 : 3);
+    RacingEnv again(before);
+    EXPECT_THAT(Failure(ErrorCode::kUsage, [&] { Snapshot::Open(again, Path(before ? 1 : 3)); }),
+                HasSubstr("no such snapshot"));
+    EXPECT_THAT(Batches(), IsEmpty());
+  }
+}
+
+TEST_F(SnapshotTest, TheDensePartIsItsBlocksAndTheOptimizers) {
+  for (const int64_t width : {2, 3, 4}) {
+    SnapshotWriter writer(env_, dir_, width);
+    AddDense(&writer, std::vector<float>{1, 2, 3}, std::vector<float>{4, 5});
+    SnapshotInfo info;
+    info.dense = {{"one", {}}, {"two", {width, 1}}};
+    writer.Commit(info);
+  }
+  EXPECT_THAT(ReadDense(*Snapshot::Open(env_, Path(2))).params, ElementsAre(1, 2, 3));
+  EXPECT_THAT(ReadDense(*Snapshot::Open(env_, Path(2))).state, ElementsAre(4, 5));
+  EXPECT_THAT(ReadDense(*Snapshot::Open(env_, Path(4))).state, IsEmpty());
+  SnapshotWriter writer(env_, dir_, 5);
+  AddDense(&writer, std::vector<float>{1}, {});
+  SnapshotInfo info;
+  info.dense = {{"a", {1 << 24, 1 << 24}}, {"b", {1 << 24, 1 << 24}}};
+  writer.Commit(info);
+  EXPECT_THAT(Failure(ErrorCode::kCorruption, [&] { ReadDense(*Snapshot::Open(env_, dir_)); }),
+              HasSubstr("has 4 bytes, but the blocks"));
+}
+
 TEST_F(SnapshotTest, LeftoversGoAndTheRestStays) {
   work_.Write(dir_, 1);
   env_.MakeDirectory(dir_ + "/.writing-000000000002/tables/main");
@@ -193,10 +246,12 @@ TEST_F(SnapshotTest, AChangeOfRowsBecomesPartOfTheSnapshot) {
   work_.Write(dir_, 1);
   Contents rows = work_.rows();
   work_.Write(dir_, 2);
+  const Contents second = work_.rows();
   DiskOptions options;
   options.memory_bytes = 8 << 20;
   options.background = false;
   const std::vector<uint64_t> keys = {3, 4};
+  work_.Train(3);  // the run goes on with the logs that the snapshots have
   {
     const auto reader = Snapshot::Open(env_, Path(1));
     EXPECT_THAT(Failure(ErrorCode::kUsage, [&] { SnapshotEditor(env_, Path(1)); }),
@@ -216,7 +271,8 @@ TEST_F(SnapshotTest, AChangeOfRowsBecomesPartOfTheSnapshot) {
     editor.EndTable("main", 18, 18);
   }
   EXPECT_EQ(SnapshotWork::Difference(env_, Path(1), 1, rows), "");
-  EXPECT_EQ(SnapshotWork::Difference(env_, Path(2), 2, work_.rows()), "");
+  EXPECT_EQ(SnapshotWork::Difference(env_, Path(2), 2, second), "");
+  EXPECT_EQ(StoreDifference(work_.store(), work_.rows()), "") << "the run shares files";
   const auto snapshot = Snapshot::Open(env_, Path(1));
   EXPECT_THAT(snapshot->info().lineage, ElementsAre("2 rows deleted"));
   EXPECT_EQ(snapshot->info().tables[0].rows_max, 18);

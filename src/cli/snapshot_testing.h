@@ -59,7 +59,8 @@ class TestTable {
     std::vector<std::byte> row(store_->row_bytes());
     Stream stream(nullptr);
     const uint32_t position = 0;
-    (void)EncodeRows(stream, layout.format, {row.data(), 0, &position, 1}, numbers.data(), nullptr);
+    (void)EncodeRows(stream, layout.format, {row.data(), 0, &position, 1}, RowParts::kAll,
+                     numbers.data(), nullptr);
     if (layout.counts) RowStats{show, show / 4, 7}.Write(row.data() + layout.stats_offset());
     store_->Put({&key, 1}, row.data());
   }

@@ -77,7 +77,7 @@ std::span<const float> RowDecoder::Decode(const std::byte* rows, size_t count) {
   DecodeRows(stream, layout_.format,
              {const_cast<std::byte*>(rows), static_cast<int64_t>(row_bytes_), positions_.data(),
               static_cast<int64_t>(count)},
-             numbers_.data());
+             RowParts::kAll, numbers_.data());
   return numbers_;
 }
 

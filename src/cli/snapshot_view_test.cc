@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/fault_env.h"
 #include "base/test_dir.h"
 #include "cli/export_rows.h"
 #include "cli/inspect_snapshot.h"
@@ -236,6 +237,20 @@ TEST_F(SnapshotViewTest, WhatCannotBeExportedLeavesNothing) {
   EXPECT_THROW(ExportRows(view, {"other", dir_.path() + "/rows.tsv", false, {}}), Error);
   EXPECT_THROW(ExportRows(view, {"users", dir_.path() + "/no/rows.npy", false, {}}), Error);
   EXPECT_THAT(env_.List(dir_.path()), ElementsAre("snapshots"));
+}
+
+TEST_F(SnapshotViewTest, AFullDiskLeavesTheFilesThatWereThere) {
+  const std::string out = dir_.path() + "/out";
+  env_.MakeDirectory(out);
+  WriteFileAtomically(env_, out + "/rows.tsv", "old");
+  for (const char* name : {"/rows.tsv", "/rows.npy"}) {
+    FaultEnv full(env_);
+    full.SetSpace(1000);
+    const SnapshotView view(full, Path(1000));
+    EXPECT_THROW(ExportRows(view, {"users", out + name, true, {}}), Error);
+  }
+  EXPECT_THAT(env_.List(out), ElementsAre("rows.tsv"));
+  EXPECT_EQ(ReadWholeFile(env_, out + "/rows.tsv"), "old");
 }
 
 TEST_F(SnapshotViewTest, SizesCountEachFileOnce) {

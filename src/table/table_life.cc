@@ -62,8 +62,7 @@ void TableLife::Load(std::string_view saved) {
     throw Error(ErrorCode::kUsage,
                 "life.max_rows was set in one run and not in the other: set it as it was");
   if (cap_ != nullptr) cap_->Load(&saved);
-  if (!saved.empty())
-    throw Error(ErrorCode::kCorruption, "there are bytes behind a table's life");
+  if (!saved.empty()) throw Error(ErrorCode::kCorruption, "there are bytes behind a table's life");
   due_ = due;
   MutexLock lock(&mu_);
   shared_ = due_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,6 +19,7 @@ namespace {
 constexpr size_t kLookedAt = 64 << 10;
 constexpr size_t kCopied = 1 << 10;
 constexpr uint64_t kMostPasses = 8;
+constexpr size_t kBlockRows = 4 << 10;
 
 bool Test(const std::vector<uint64_t>& bits, uint32_t position) {
   return position / 64 < bits.size() && (bits[position / 64] >> position % 64 & 1) != 0;
@@ -55,23 +58,25 @@ RowSaver::RowSaver(std::vector<Table> tables, const Limits& limits)
 // --- train ---
 
 void RowSaver::BeforeTraining(size_t table, std::span<const uint32_t> positions) {
+  const double start = NowSeconds();
+  ++waiting_;
   MutexLock lock(&mu_);
-  if (mode_ == Mode::kCut && KeptBytes() > limits_.kept_bytes) {
-    ScopedSeconds wait(&wait_seconds_);
-    while (KeptBytes() > limits_.kept_bytes && mode_ == Mode::kCut && !cancelled_)
-      changed_.Wait(&mu_);
-  }
+  --waiting_;
+  const bool flushing = mode_ != Mode::kNone;
+  while (kept_bytes_ > limits_.kept_bytes && mode_ == Mode::kCut && !cancelled_)
+    changed_.Wait(&mu_);
   State& state = states_[table];
   if (mode_ != Mode::kNone && state.asked_count > 0) {
     for (uint32_t position : positions) {
       if (!Test(state.asked, position)) continue;
       if (mode_ == Mode::kCut)
-        Copy(table, position, tables_[table].memory->key(position), &state.kept);
+        Keep(table, position, tables_[table].memory->key(position), &state.kept);
       Clear(&state.asked, position);
       --state.asked_count;
     }
   }
   for (uint32_t position : positions) state.changed_count += Set(&state.changed, position) ? 0 : 1;
+  if (flushing) wait_seconds_ += NowSeconds() - start;
 }
 
 void RowSaver::StartFlush() {
@@ -92,7 +97,7 @@ void RowSaver::BeginCut() {
     State& state = states_[t];
     Ask(&state);
     // They will be written too late: after what left for the next windows.
-    for (const auto& [position, key] : state.leaving) Copy(t, position, key, &state.kept);
+    for (const auto& [position, key] : state.leaving) Keep(t, position, key, &state.kept);
     state.leaving.clear();
   }
 }
@@ -117,10 +122,18 @@ void RowSaver::Copy(size_t table, uint32_t position, uint64_t key, Copies* to) {
   std::fill(row + payload, row + bytes, std::byte{0});  // padding has one value
 }
 
-int64_t RowSaver::KeptBytes() const {
-  size_t bytes = 0;
-  for (const State& state : states_) bytes += state.kept.rows.size() + state.removed.rows.size();
-  return static_cast<int64_t>(bytes);
+void RowSaver::Keep(size_t table, uint32_t position, uint64_t key, CopyBlocks* to) {
+  if (to->empty() || to->back().keys.size() == kBlockRows) {
+    if (spare_.empty()) spare_.emplace_back();
+    to->push_back(std::move(spare_.back()));
+    spare_.pop_back();
+    to->back().keys.clear();
+    to->back().rows.clear();
+    to->back().keys.reserve(kBlockRows);
+    to->back().rows.reserve(kBlockRows * tables_[table].store->row_bytes());
+  }
+  Copy(table, position, key, &to->back());
+  kept_bytes_ += static_cast<int64_t>(tables_[table].store->row_bytes());
 }
 
 int64_t RowSaver::changed_rows() const {
@@ -132,7 +145,7 @@ int64_t RowSaver::changed_rows() const {
 
 int64_t RowSaver::copied_bytes() const {
   MutexLock lock(&mu_);
-  return KeptBytes();
+  return kept_bytes_;
 }
 
 double RowSaver::wait_seconds() const {
@@ -143,7 +156,9 @@ double RowSaver::wait_seconds() const {
 // --- plan ---
 
 void RowSaver::Leave(size_t table, std::span<RowMove> victims) {
+  ++waiting_;
   MutexLock lock(&mu_);
+  --waiting_;
   State& state = states_[table];
   for (RowMove& move : victims) {
     const bool asked = Clear(&state.asked, move.position);
@@ -151,7 +166,7 @@ void RowSaver::Leave(size_t table, std::span<RowMove> victims) {
     state.asked_count -= asked ? 1 : 0;
     state.changed_count -= changed ? 1 : 0;
     move.evict = asked || changed;
-    if (asked && mode_ == Mode::kCut) Copy(table, move.position, move.victim, &state.kept);
+    if (asked && mode_ == Mode::kCut) Keep(table, move.position, move.victim, &state.kept);
     // Another cut may begin before the window ends.
     if (move.evict) state.leaving.emplace_back(move.position, move.victim);
   }
@@ -176,7 +191,7 @@ void RowSaver::Remove(size_t table, std::span<const uint32_t> positions) {
     // An older value in the store is of no use either.
     const MemoryTier& memory = *tables_[table].memory;
     if ((!asked && !changed) || (unseen && unseen(memory.row(position)))) continue;
-    Copy(table, position, memory.key(position), &state.removed);
+    Keep(table, position, memory.key(position), &state.removed);
   }
 }
 
@@ -223,7 +238,7 @@ bool RowSaver::FlushAll() {
     for (size_t t = 0; t < tables_.size(); ++t)
       if (!FlushTable(t)) return false;
     MutexLock lock(&mu_);
-    int64_t left = mode_ == Mode::kCut ? KeptBytes() : 0;
+    int64_t left = mode_ == Mode::kCut ? kept_bytes_ : 0;
     for (const State& state : states_) left += state.asked_count;
     if (left > 0 && !cancelled_) continue;
     if (mode_ == Mode::kCut || cancelled_) break;
@@ -263,11 +278,16 @@ bool RowSaver::FlushTable(size_t table) {
   return true;
 }
 
+void RowSaver::GiveWay() const {
+  while (waiting_ > 0) std::this_thread::yield();
+}
+
 // Positions of the rows that are asked for, of a range of the store.
 void RowSaver::Gather(size_t table, uint64_t first_mix, uint64_t last_mix) {
   sorted_.clear();
   const MemoryTier& memory = *tables_[table].memory;
   for (size_t begin = 0;; begin += kLookedAt / 64) {
+    GiveWay();
     MutexLock lock(&mu_);
     const Bits& asked = states_[table].asked;
     if (begin >= asked.size()) return;
@@ -289,7 +309,7 @@ void RowSaver::WriteRows(size_t table, std::span<const KeyItem> rows) {
     bool many = false;
     {
       MutexLock lock(&mu_);
-      many = KeptBytes() > limits_.kept_bytes / 4;
+      many = kept_bytes_ > limits_.kept_bytes / 4;
     }
     for (size_t t = 0; many && t < tables_.size(); ++t) WriteCopies(t, &State::kept);
   }
@@ -304,6 +324,7 @@ void RowSaver::WriteRows(size_t table, std::span<const KeyItem> rows) {
         rows.subspan(begin, std::min(kCopied, rows.size() - begin));
     for (const KeyItem& row : part)
       __builtin_prefetch(memory.row(row.index) - RowLayout::kKeyBytes);
+    GiveWay();
     MutexLock lock(&mu_);
     if (asks < 0) asks = asks_;
     for (size_t i = 0; i < part.size(); ++i) {
@@ -326,27 +347,30 @@ void RowSaver::WriteRows(size_t table, std::span<const KeyItem> rows) {
     state.asked_count -= Clear(&state.asked, position) ? 1 : 0;
 }
 
-void RowSaver::WriteCopies(size_t table, Copies State::*which) {
+void RowSaver::WriteCopies(size_t table, CopyBlocks State::*which) {
   MutexLock order(&orders_[table]);
-  Copies taken;
+  CopyBlocks taken;
   {
     MutexLock lock(&mu_);
     std::swap(taken, states_[table].*which);
   }
-  if (taken.keys.empty()) return;
-  try {
-    tables_[table].store->Put(taken.keys, taken.rows.data());
-  } catch (...) {
+  for (size_t i = 0; i < taken.size(); ++i) {
+    try {
+      tables_[table].store->Put(taken[i].keys, taken[i].rows.data());
+    } catch (...) {
+      // What was not written stays, before what came since.
+      MutexLock lock(&mu_);
+      CopyBlocks& later = states_[table].*which;
+      later.insert(later.begin(), std::move_iterator(taken.begin() + static_cast<ptrdiff_t>(i)),
+                   std::move_iterator(taken.end()));
+      throw;
+    }
     MutexLock lock(&mu_);
-    Copies& later = states_[table].*which;
-    taken.keys.insert(taken.keys.end(), later.keys.begin(), later.keys.end());
-    taken.rows.insert(taken.rows.end(), later.rows.begin(), later.rows.end());
-    std::swap(taken, later);
-    throw;
+    written_rows_ += static_cast<int64_t>(taken[i].keys.size());
+    kept_bytes_ -= static_cast<int64_t>(taken[i].rows.size());
+    spare_.push_back(std::move(taken[i]));
+    changed_.NotifyAll();
   }
-  MutexLock lock(&mu_);
-  written_rows_ += static_cast<int64_t>(taken.keys.size());
-  changed_.NotifyAll();
 }
 
 bool RowSaver::cutting() const {
@@ -359,6 +383,7 @@ void RowSaver::EndCut() {
   TERRACE_CHECK(mode_ == Mode::kCut);
   mode_ = Mode::kNone;
   cuts_ended_ = cuts_;
+  spare_.clear();
   changed_.NotifyAll();
 }
 
@@ -368,7 +393,8 @@ void RowSaver::AbandonCut() {
   cuts_ended_ = cuts_;
   for (State& state : states_) {
     // What was kept has a newer value in memory, or on its way to the store.
-    state.kept = {};
+    for (const Copies& block : state.kept) kept_bytes_ -= static_cast<int64_t>(block.rows.size());
+    state.kept.clear();
     for (size_t i = 0; i < state.asked.size(); ++i) {
       if (state.asked[i] == 0) continue;
       state.changed.resize(std::max(state.changed.size(), state.asked.size()));
@@ -393,11 +419,10 @@ void RowSaver::Cancel() {
 
 int64_t RowSaver::bytes() const {
   MutexLock lock(&mu_);
-  size_t bytes = 0;
+  auto bytes = static_cast<size_t>(kept_bytes_);
   for (const State& state : states_)
-    bytes += 8 * (state.changed.capacity() + state.asked.capacity()) +
-             16 * state.leaving.capacity() + state.kept.rows.capacity() +
-             state.removed.rows.capacity();
+    bytes +=
+        8 * (state.changed.capacity() + state.asked.capacity()) + 16 * state.leaving.capacity();
   return static_cast<int64_t>(bytes);
 }
 

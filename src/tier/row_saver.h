@@ -19,6 +19,7 @@
 // makes them changed ones again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -99,21 +100,25 @@ class RowSaver {
     Array<uint64_t> keys;
     Array<std::byte> rows;
   };
+  // In blocks, so that none is ever copied to a larger place.
+  using CopyBlocks = std::vector<Copies>;
   struct State {
     Bits changed, asked;
     int64_t changed_count = 0, asked_count = 0;
-    Copies kept;     // of a cut: values of its beginning
-    Copies removed;  // rows that went, to be written with the next flush
+    CopyBlocks kept;     // of a cut: values of its beginning
+    CopyBlocks removed;  // rows that went, to be written with the next flush
     // Changed rows that left for the window in planning.
     std::vector<std::pair<uint32_t, uint64_t>> leaving;
   };
 
+  // Lets others have the lock first: `save` takes it again and again.
+  void GiveWay() const;
   void Ask(State* state) REQUIRES(mu_);
   void Copy(size_t table, uint32_t position, uint64_t key, Copies* to) REQUIRES(mu_);
-  int64_t KeptBytes() const REQUIRES(mu_);
+  void Keep(size_t table, uint32_t position, uint64_t key, CopyBlocks* to) REQUIRES(mu_);
   bool WaitForEarlierWrites() EXCLUDES(mu_);
   bool FlushTable(size_t table) EXCLUDES(mu_);
-  void WriteCopies(size_t table, Copies State::*which) EXCLUDES(mu_);
+  void WriteCopies(size_t table, CopyBlocks State::*which) EXCLUDES(mu_);
   void WriteRows(size_t table, std::span<const KeyItem> rows) EXCLUDES(mu_);
   void Gather(size_t table, uint64_t first_mix, uint64_t last_mix) EXCLUDES(mu_);
 
@@ -126,11 +131,15 @@ class RowSaver {
   Copies chunk_;
   std::vector<uint32_t> chunk_positions_;
 
+  std::atomic<int> waiting_{0};  // who is not `save` and wants the lock
+
   mutable Mutex mu_;
   CondVar changed_;
   Mode mode_ GUARDED_BY(mu_) = Mode::kNone;
   std::vector<State> states_ GUARDED_BY(mu_);
-  int64_t asks_ GUARDED_BY(mu_) = 0;         // so far, by table
+  int64_t asks_ GUARDED_BY(mu_) = 0;        // so far, by table
+  int64_t kept_bytes_ GUARDED_BY(mu_) = 0;  // of rows in all blocks
+  CopyBlocks spare_ GUARDED_BY(mu_);
   uint32_t cuts_ GUARDED_BY(mu_) = 0;        // begun
   uint32_t cuts_ended_ GUARDED_BY(mu_) = 0;  // or abandoned
   int64_t windows_ended_ GUARDED_BY(mu_) = 0, windows_pulled_ GUARDED_BY(mu_) = 0;

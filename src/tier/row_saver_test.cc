@@ -187,7 +187,7 @@ TEST_F(RowSaverTest, CutsAreExactWhileRowsChange) {
   std::thread save;
   std::atomic<bool> busy{false};
   int cuts = 0;
-  for (int batch = 0; batch < 3000; ++batch) {
+  while (cuts < 20) {
     if (!busy) {
       if (save.joinable()) save.join();
       const uint64_t what = pick(4);
@@ -218,7 +218,6 @@ TEST_F(RowSaverTest, CutsAreExactWhileRowsChange) {
     TrainRows(distinct);
   }
   if (save.joinable()) save.join();
-  EXPECT_GT(cuts, 3);
 }
 
 TEST_F(RowSaverTest, CancelWakesWhoWaits) {

@@ -15,6 +15,7 @@
 #include "table/widen_rows.h"
 #include "train/random_runs_testing.h"
 #include "train/resume.h"
+#include "train/train_testing.h"
 
 namespace terrace {
 namespace {
@@ -125,7 +126,7 @@ struct Restored {
         state(config, FeatureSpec::Resolve(config.data), &CpuDevice()) {
     if (grown) growth = std::make_unique<Growth>(*snapshot, ReadSnapshotConfig(*snapshot), config);
     LoadModel(*snapshot, &state, growth.get());
-    state.OpenSaveStores(dir.path(), 0, &PosixEnv(), DiskStore::Open,
+    state.OpenSaveStores(dir.path(), 64 << 20, &PosixEnv(), DiskStore::Open,
                          [this](const std::string& table) {
                            if (growth != nullptr) return growth->RowsOf(table);
                            return ModelState::SavedRows{snapshot->TablePath(table), nullptr};

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "base/test_dir.h"
 #include "train/report.h"
 #include "train/train_testing.h"
@@ -11,16 +10,6 @@ namespace terrace {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string UsageError(const std::vector<std::string>& sets) {
-  try {
-    SmallRun(sets);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kUsage);
-    return e.what();
-  }
-  return "no error";
-}
 
 // Few rows in memory, and a store that merges often.
 RunReport TrainTiered(std::vector<std::string> sets) {

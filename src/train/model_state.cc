@@ -19,7 +19,6 @@ namespace {
 
 constexpr int64_t kLeastStoreMemory = 5 << 20;
 constexpr int64_t kPartitionMemory = 128 << 10;  // of the disk tier's
-constexpr int64_t kSaveMemory = 64 << 20;        // of a store behind a table in memory
 
 // A table's rows are in a directory of its name.
 void CheckDirectoryName(const std::string& name) {
@@ -138,8 +137,7 @@ void ModelState::OpenSaveStores(const std::string& dir, int64_t memory, Env* env
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableSchema& schema = tables[t]->schema();
     CheckDirectoryName(schema.name);
-    DiskOptions options =
-        StoreOptions(t, env, memory > 0 ? memory / Count(tables.size()) : kSaveMemory);
+    const DiskOptions options = StoreOptions(t, env, memory / Count(tables.size()));
     save_stores.push_back(OpenWithRows(open, dir + "/" + schema.name, options,
                                        from ? from(schema.name) : SavedRows()));
     if (from) LoadRows(t, save_stores.back().get());

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "base/env.h"
-#include "base/error.h"
+#include "base/random.h"
 #include "base/test_dir.h"
 #include "train/random_runs_testing.h"
+#include "train/train_testing.h"
 
 namespace terrace {
 namespace {
@@ -26,7 +27,7 @@ struct Seen {
 
 class ResumedRun {
  public:
-  explicit ResumedRun(uint64_t number) : random_(number, 7), case_(CaseMaker(number).Make()) {
+  explicit ResumedRun(uint64_t number) : random_(number, 7), case_(MakeCase(number)) {
     WriteData(number, dir_.path(), &case_);
   }
 
@@ -59,7 +60,9 @@ class ResumedRun {
     EXPECT_EQ(got.epochs, expected.epochs);
     EXPECT_EQ(got.stopped_early, expected.stopped_early);
     EXPECT_EQ(got.train_loss, expected.train_loss);
-    if (!std::isnan(expected.train_auc)) EXPECT_EQ(got.train_auc, expected.train_auc);
+    if (!std::isnan(expected.train_auc)) {
+      EXPECT_EQ(got.train_auc, expected.train_auc);
+    }
     EXPECT_EQ(got.saturated, expected.saturated);
     EXPECT_EQ(got.life.admitted, expected.life.admitted);
     EXPECT_EQ(got.life.refused, expected.life.refused);
@@ -70,7 +73,9 @@ class ResumedRun {
       EXPECT_EQ(got.evaluations[i].metrics.logloss, expected.evaluations[i].metrics.logloss);
       // Of one class there is none.
       const double auc = expected.evaluations[i].metrics.auc;
-      if (!std::isnan(auc)) EXPECT_EQ(got.evaluations[i].metrics.auc, auc);
+      if (!std::isnan(auc)) {
+        EXPECT_EQ(got.evaluations[i].metrics.auc, auc);
+      }
     }
   }
 

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/text.h"
 
 namespace terrace {
@@ -128,7 +129,8 @@ void SnapshotConfig::Visit(ConfigVisitor& v) {
   v.Int("keep_every", &keep_every, {0},
         "but for those after a multiple of so many batches; 0: none of them");
   v.Bytes("memory", &memory,
-          "without a disk tier: memory to write rows with; 0: from the size of the tables");
+          "without a disk tier: memory to write rows with, at most; 0: a sixteenth of "
+          "tiers.memory.budget, or of 3/4 of the machine's");
 }
 
 void SnapshotConfig::Check() const {
@@ -136,6 +138,12 @@ void SnapshotConfig::Check() const {
   throw Error(ErrorCode::kUsage,
               "[snapshot] has settings but no dir: set snapshot.dir to a directory for this run's "
               "snapshots, or remove them");
+}
+
+int64_t SaveMemory(const SnapshotConfig& config, const TiersConfig& tiers) {
+  if (config.memory > 0) return config.memory;
+  const int64_t all = tiers.memory.budget > 0 ? tiers.memory.budget : MachineMemoryBytes() / 4 * 3;
+  return std::clamp<int64_t>(all / 16, 64 << 20, int64_t{4} << 30);
 }
 
 int64_t DiskTierMemory(const TiersConfig& config) {

@@ -90,11 +90,15 @@ struct SnapshotConfig {
   double seconds = 0;      // also after so long; 0: never
   int64_t keep_last = 3;   // older ones go
   int64_t keep_every = 0;  // but for those of a multiple of so many batches; 0: none
-  int64_t memory = 0;      // of the stores behind tables in memory alone; 0: from the table
+  int64_t memory = 0;      // of the stores behind tables in memory alone; 0: see SaveMemory
 
   void Visit(ConfigVisitor& v);
   void Check() const;
 };
+
+// Memory, at most, of the stores behind tables in memory alone: the more of it, the fewer bytes are
+// written twice.
+int64_t SaveMemory(const SnapshotConfig& config, const TiersConfig& tiers);
 
 // Memory of the disk tier, a part of tiers.memory.budget.
 int64_t DiskTierMemory(const TiersConfig& config);

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "train/train_testing.h"
 
 namespace terrace {
@@ -71,31 +70,22 @@ TEST(SlotTables, LinearSlotsWorkBesideVectors) {
   }
 }
 
-std::string ErrorOf(const std::vector<std::string>& sets) {
-  try {
-    Train(SmallRun(sets));
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kUsage);
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(SlotTables, ExplainsTablesThatDoNotFitTheModel) {
   for (const char* kind : {"model.kind=dcnv2", "model.kind=dlrm"}) {
-    EXPECT_THAT(ErrorOf({kind, "tables.main.dim=0"}), HasSubstr("tables.main.dim is 0"));
-    EXPECT_THAT(ErrorOf({kind, kFiveSlots, "tables.weights.dim=0"}),
+    EXPECT_THAT(UsageError({kind, "tables.main.dim=0"}), HasSubstr("tables.main.dim is 0"));
+    EXPECT_THAT(UsageError({kind, kFiveSlots, "tables.weights.dim=0"}),
                 HasSubstr("this model.kind has no linear weights"));
   }
-  EXPECT_THAT(ErrorOf({"model.kind=lr", kFiveSlots, "tables.weights.dim=0"}),
+  EXPECT_THAT(UsageError({"model.kind=lr", kFiveSlots, "tables.weights.dim=0"}),
               HasSubstr("has linear weights alone"));
-  EXPECT_THAT(ErrorOf({kFiveSlots, "tables.weights.dim=3"}), HasSubstr("tables.weights.dim is 3"));
-  EXPECT_THAT(ErrorOf({kFiveSlots, "tables.weights.dim=0", "tables.main.dim=0"}),
+  EXPECT_THAT(UsageError({kFiveSlots, "tables.weights.dim=3"}),
+              HasSubstr("tables.weights.dim is 3"));
+  EXPECT_THAT(UsageError({kFiveSlots, "tables.weights.dim=0", "tables.main.dim=0"}),
               HasSubstr("tables.main.dim is 0: its rows would be empty"));
-  EXPECT_EQ(ErrorOf({kFiveSlots, "tables.weight.dim=0"}),
+  EXPECT_EQ(UsageError({kFiveSlots, "tables.weight.dim=0"}),
             "slot `s0` uses table `weights`, which the config does not have; did you mean "
             "`weight`?");
-  EXPECT_THAT(ErrorOf({"model.kind=fm", "tables.main.dim=0"}),
+  EXPECT_THAT(UsageError({"model.kind=fm", "tables.main.dim=0"}),
               HasSubstr("the tables of all slots have dim 0"));
 }
 

@@ -97,7 +97,14 @@ int64_t SnapshotTaker::bytes() const {
 void SnapshotTaker::BeforeTraining(const std::vector<TablePlan>& plans) {
   for (size_t t = 0; t < plans.size(); ++t) saver_.BeforeTraining(t, plans[t].row_positions);
   const double waited = saver_.wait_seconds();
-  pause_ += waited - std::exchange(waited_, waited);
+  if (waited > waited_) CountPause(waited - waited_);
+  waited_ = waited;
+}
+
+void SnapshotTaker::CountPause(double seconds) {
+  MutexLock lock(&mu_);
+  report_.pause += seconds;
+  report_.longest_pause = std::max(report_.longest_pause, seconds);
 }
 
 void SnapshotTaker::AfterTraining(int64_t step) {
@@ -165,21 +172,17 @@ void SnapshotTaker::Begin(SnapshotPoint* point, int64_t examples, std::vector<Fi
   }
   saver_.BeginCut();
   last_begin_ = NowSeconds();
-  MutexLock lock(&mu_);
-  job_ = std::move(job);
-  changed_.NotifyAll();
-  pause_ += NowSeconds() - start;
-  report_.pause += pause_;
-  report_.longest_pause = std::max(report_.longest_pause, pause_);
-  pause_ = 0;
+  {
+    MutexLock lock(&mu_);
+    job_ = std::move(job);
+    changed_.NotifyAll();
+  }
+  CountPause(NowSeconds() - start);
 }
 
 void SnapshotTaker::Finish() {
   MutexLock lock(&mu_);
   while ((job_ != nullptr || flush_ || busy_) && !end_) changed_.Wait(&mu_);
-  report_.pause += pause_;
-  report_.longest_pause = std::max(report_.longest_pause, pause_);
-  pause_ = 0;
   if (!last_failed_) return;
   throw Error(ErrorCode::kIo,
               fmt::format("the last snapshot could not be written: {}; the one before it is good: "

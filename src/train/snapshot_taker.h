@@ -29,7 +29,7 @@ struct SnapshotReport {
   int64_t taken = 0, failed = 0;
   int64_t last_batch = 0;
   double seconds = 0, longest_seconds = 0;  // of taking them
-  double pause = 0, longest_pause = 0;      // of training, for them
+  double pause = 0, longest_pause = 0;      // of training, for them: in all, and at one place
   int64_t rows_written = 0;                 // to the stores, for snapshots
   int64_t bytes_written = 0;                // beside rows
   std::string failure;                      // of the last that failed
@@ -73,6 +73,7 @@ class SnapshotTaker {
   void Write(const Job& job);
   void FlushAhead() EXCLUDES(mu_);
   bool FlushIsDue(int64_t step) EXCLUDES(mu_);
+  void CountPause(double seconds) EXCLUDES(mu_);
   void Fail(const std::string& what, bool last) EXCLUDES(mu_);
   void ReleaseLives();
 
@@ -88,7 +89,6 @@ class SnapshotTaker {
   double batch_seconds_ = 0;  // the mean of the last ones
   double last_begin_ = 0;
   double waited_ = 0;  // in the saver, up to the last batch
-  double pause_ = 0;   // since the last Begin
 
   mutable Mutex mu_;
   CondVar changed_;

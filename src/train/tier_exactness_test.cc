@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/test_dir.h"
 #include "train/random_runs_testing.h"
+#include "train/train_testing.h"
 
 namespace terrace {
 namespace {
@@ -36,7 +37,7 @@ Outcome RunOnce(const RunConfig& config, const TierCase& c, int64_t memory_rows,
 
 // Returns what the run through the tiers did.
 RunReport ExpectExact(uint64_t number) {
-  TierCase tier_case = CaseMaker(number).Make();
+  TierCase tier_case = MakeCase(number);
   TestDir dir;
   WriteData(number, dir.path(), &tier_case);
   const std::vector<std::string> all = Joined(tier_case.model, tier_case.tiers);

@@ -1,10 +1,14 @@
 // Small runs for the tests of training.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "base/env.h"
+#include "base/error.h"
 #include "train/trainer.h"
 
 namespace terrace {
@@ -46,6 +50,17 @@ inline RunReport Train(const RunConfig& config, const std::string& predictions =
   options.show_progress = false;
   options.predictions_path = predictions;
   return TrainModel(PosixEnv(), config, options, stop);
+}
+
+// What a run with these settings is told, if it is refused.
+inline std::string UsageError(const std::vector<std::string>& sets) {
+  try {
+    Train(SmallRun(sets));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUsage);
+    return e.what();
+  }
+  return "no error";
 }
 
 }  // namespace terrace

@@ -141,7 +141,8 @@ class TrainStage {
     if (!config_.tiers.disk.path.empty())
       state_->OpenDiskTier(config_.tiers, &env_, options_.open_store, from);
     else if (snapshots_lock_ != nullptr)
-      state_->OpenSaveStores(config_.snapshot.dir + "/live", config_.snapshot.memory, &env_,
+      state_->OpenSaveStores(config_.snapshot.dir + "/live",
+                             SaveMemory(config_.snapshot, config_.tiers), &env_,
                              options_.open_store, from);
     if (growth_ != nullptr) ReportGrowth();
   }

@@ -16,16 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string UsageError(const std::vector<std::string>& sets) {
-  try {
-    SmallRun(sets);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kUsage);
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Trainer, LossFallsAndAucRises) {
   const RunReport report =
       Train(SmallRun({"train.epochs=4", "data.synthetic.train_examples=20000"}));

@@ -123,15 +123,15 @@ TEST_F(SnapshotCommand, ExportNeedsATableOfThisName) {
 }
 
 TEST_F(SnapshotCommand, NumpyReadsWhatIsExported) {
-  if (Run("python3 -c 'import numpy'").exit_code != 0) GTEST_SKIP() << "no numpy";
-  const CommandResult r = Run(
-      "terrace export snapshots/000000001000 --table users --to rows.npy --state && python3 -c '\n"
-      "import numpy\n"
-      "w = numpy.load(\"rows.npy\", mmap_mode=\"r\"); k = numpy.load(\"rows.keys.npy\")\n"
-      "s = numpy.load(\"rows.stats.npy\"); t = numpy.load(\"rows.state.npy\")\n"
-      "assert w.shape == (100, 4) and w.dtype == numpy.float32 and t.shape == (100, 4)\n"
-      "assert (w[:, 0] == k).all() and (s[\"show\"] == 1000 - k).all() and (t == 0.5).all()\n"
-      "'");
+  const CommandResult r =
+      Run("terrace export snapshots/000000001000 --table users --to rows.npy --state && "
+          "/usr/bin/python3 -c '\n"
+          "import numpy\n"
+          "w = numpy.load(\"rows.npy\", mmap_mode=\"r\"); k = numpy.load(\"rows.keys.npy\")\n"
+          "s = numpy.load(\"rows.stats.npy\"); t = numpy.load(\"rows.state.npy\")\n"
+          "assert w.shape == (100, 4) and w.dtype == numpy.float32 and t.shape == (100, 4)\n"
+          "assert (w[:, 0] == k).all() and (s[\"show\"] == 1000 - k).all() and (t == 0.5).all()\n"
+          "'");
   EXPECT_EQ(r.exit_code, 0) << r.output;
 }
 
