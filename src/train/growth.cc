@@ -36,7 +36,7 @@ std::vector<std::string> GrowthReport::Lines() const {
                                 table.name, table.to, table.from, table.rows));
   if (carried_params + new_params > 0)
     lines.push_back(
-        fmt::format("dense parameters: {} carried over, {} new", carried_params, new_params));
+        fmt::format("carried over: {} dense parameters; {} are new", carried_params, new_params));
   return lines;
 }
 

@@ -56,7 +56,7 @@ TEST(AllowNewSlots, TellsWhatIsNewAndWhatWasCarriedOver) {
   EXPECT_THAT(r.output,
               AllOf(HasSubstr("new slots: s3\n"),
                     ContainsRegex("wider table: main, dim 6 instead of 4, 1?[0-9][0-9] rows"),
-                    HasSubstr("dense parameters: 131 carried over, 96 new\n")));
+                    HasSubstr("carried over: 131 dense parameters; 96 are new\n")));
   const auto growth = nlohmann::json::parse(dir.Read("summary.json")).at("growth");
   EXPECT_EQ(growth.at("new_slots").at(0), "s3");
   EXPECT_EQ(growth.at("new_tables").size(), 0u);
