@@ -21,6 +21,7 @@ struct TrainArgs {
   std::string predictions;
   bool print_config = false;
   bool resume = false;
+  bool allow_new_slots = false;
   bool quiet = false;
 };
 
@@ -34,6 +35,7 @@ Examples:
   terrace train my.toml --set train.batch=8192 --set tables.main.dim=32 --summary run.json
   terrace train my.toml --set snapshot.dir=snapshots --set snapshot.every=1000
   terrace train my.toml --set snapshot.dir=snapshots --resume   # after a crash, or to train longer
+  terrace train my.toml --set snapshot.dir=snapshots --resume --allow-new-slots  # slots were added
   terrace train my.toml --print-config          # every key, its value and what it means
 
 The same config and seed give the same model bit for bit, whatever train.threads is: compare two
@@ -54,10 +56,14 @@ void RunTrain(const TrainArgs& args) {
   options.predictions_path = args.predictions;
   options.show_progress = !args.quiet;
   options.resume = args.resume;
+  options.allow_new_slots = args.allow_new_slots;
   if (args.resume && config.snapshot.dir.empty())
     throw Error(ErrorCode::kUsage,
                 "--resume goes on from a snapshot, but snapshot.dir is not set: name the directory "
                 "of the run's snapshots, e.g. --set snapshot.dir=snapshots");
+  if (args.allow_new_slots && !args.resume)
+    throw Error(ErrorCode::kUsage,
+                "--allow-new-slots is about a model that goes on from a snapshot: add --resume");
   const RunReport report = TrainModel(PosixEnv(), config, options, StopOnSignals());
   if (!args.summary.empty())
     WriteFileAtomically(PosixEnv(), args.summary, SummaryJson(config, report));
@@ -84,6 +90,8 @@ void AddTrainCommand(CLI::App& app) {
                       "write the test examples' scores, one a line");
   command->add_flag("--resume", args->resume,
                     "go on from the last snapshot in snapshot.dir, if there is one");
+  command->add_flag("--allow-new-slots", args->allow_new_slots,
+                    "with --resume: the config may have new slots, new tables and larger dims");
   command->add_flag("--print-config", args->print_config,
                     "print the whole config with defaults and comments, and stop");
   command->add_flag("--quiet", args->quiet, "no progress");

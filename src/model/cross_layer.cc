@@ -1,6 +1,7 @@
 #include "model/cross_layer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -10,9 +11,9 @@
 
 namespace terrace {
 
-CrossLayer::CrossLayer(const Options& options) : options_(options) {
-  TERRACE_CHECK(options.x0.cols == options.xl.cols);
-  TERRACE_CHECK(!same_input() || options.x0.begin == options.xl.begin);
+CrossLayer::CrossLayer(Options options) : options_(std::move(options)) {
+  TERRACE_CHECK(options_.x0.cols == options_.xl.cols);
+  TERRACE_CHECK(!same_input() || options_.x0.begin == options_.xl.begin);
 }
 
 int64_t CrossLayer::ParamCount(int64_t width, int64_t rank) {
@@ -33,6 +34,27 @@ CrossLayer::Params<T> CrossLayer::In(T* base) const {
   return {{begin, width, rank, rank},
           {begin + width * rank, rank, width, width},
           begin + 2 * width * rank};
+}
+
+std::vector<ParamBlock> CrossLayer::blocks() const {
+  const int64_t width = options_.x0.cols;
+  const int64_t rank = options_.rank;
+  const ParamAxis in{width, {options_.xl}};
+  const ParamAxis out{width, {options_.x0}};  // unit i is multiplied by column i of x0
+  const ParamRange all = params();
+  std::vector<ParamBlock> blocks;
+  if (rank > 0) {
+    blocks.push_back({options_.name + ".to_low", all.begin, {in, {rank}}});
+    blocks.push_back({options_.name + ".from_low", all.begin + width * rank, {{rank}, out}});
+  } else {
+    blocks.push_back({options_.name + ".weight", all.begin, {in, out}});
+  }
+  blocks.push_back({options_.name + ".bias", all.begin + all.size - width, {out}});
+  return blocks;
+}
+
+void CrossLayer::NameColumns(ColumnNames* names) const {
+  (*names)[options_.output] = NamesOf(*names, options_.x0);
 }
 
 void CrossLayer::Init(uint64_t seed, float* params) const {

@@ -12,6 +12,7 @@ class CrossLayer : public Layer {
  public:
   // Parameters: W [width, width], or V [width, rank] then C [rank, width] with W = V C; then b.
   struct Options {
+    std::string name = "cross";
     LayerInput x0;
     LayerInput xl;         // may be x0 itself (the first layer)
     int64_t rank = 0;      // 0: full
@@ -20,15 +21,17 @@ class CrossLayer : public Layer {
     TensorId output = -1;  // [rows, width]
     int64_t first_param = 0;
   };
-  explicit CrossLayer(const Options& options);
+  explicit CrossLayer(Options options);
 
   static int64_t ParamCount(int64_t width, int64_t rank);
 
-  std::string name() const override { return "cross"; }
+  std::string name() const override { return options_.name; }
   std::vector<LayerInput*> inputs() override;
   ParamRange params() const override {
     return {options_.first_param, ParamCount(options_.x0.cols, options_.rank)};
   }
+  std::vector<ParamBlock> blocks() const override;
+  void NameColumns(ColumnNames* names) const override;
   void Init(uint64_t seed, float* params) const override;
   void Forward(Tape& tape) const override;
   void Backward(Tape& tape) const override;

@@ -25,6 +25,7 @@ class DotLayer : public Layer {
 
   std::string name() const override { return "dots"; }
   std::vector<LayerInput*> inputs() override;
+  void NameColumns(ColumnNames* names) const override;
   void Forward(Tape& tape) const override;
   void Backward(Tape& tape) const override;
 

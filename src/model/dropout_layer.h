@@ -15,6 +15,9 @@ class DropoutLayer : public Layer {
 
   std::string name() const override { return "dropout"; }
   std::vector<LayerInput*> inputs() override { return {&input_}; }
+  void NameColumns(ColumnNames* names) const override {
+    (*names)[output_] = NamesOf(*names, input_);
+  }
   void Forward(Tape& tape) const override;
   void Backward(Tape& tape) const override;
 

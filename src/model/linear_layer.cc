@@ -31,6 +31,21 @@ std::vector<LayerInput*> LinearLayer::inputs() {
   return all;
 }
 
+std::vector<ParamBlock> LinearLayer::blocks() const {
+  const int64_t width = options_.width;
+  const int64_t begin = options_.first_param;
+  std::vector<ParamBlock> blocks;
+  blocks.push_back({options_.name + ".weight", begin, {{in_cols_, options_.inputs}, {width}}});
+  if (options_.bias)
+    blocks.push_back({options_.name + ".bias", begin + in_cols_ * width, {{width}}});
+  return blocks;
+}
+
+void LinearLayer::NameColumns(ColumnNames* names) const {
+  for (int64_t unit = 0; unit < options_.width; ++unit)
+    (*names)[options_.output].push_back({"layer " + options_.name, "", unit});
+}
+
 void LinearLayer::Init(uint64_t seed, float* params) const {
   float* const weights = params + options_.first_param;
   std::fill_n(weights, ParamCount(options_), 0.0f);

@@ -30,6 +30,8 @@ class LinearLayer : public Layer {
   std::string name() const override { return options_.name; }
   std::vector<LayerInput*> inputs() override;
   ParamRange params() const override { return {options_.first_param, ParamCount(options_)}; }
+  std::vector<ParamBlock> blocks() const override;
+  void NameColumns(ColumnNames* names) const override;
   void Init(uint64_t seed, float* params) const override;
   void Forward(Tape& tape) const override;
   void Backward(Tape& tape) const override;

@@ -16,6 +16,7 @@ class LogitLayer : public Layer {
   std::string name() const override { return "logit"; }
   std::vector<LayerInput*> inputs() override;
   ParamRange params() const override { return {bias_param_, 1}; }
+  std::vector<ParamBlock> blocks() const override { return {{"logit.bias", bias_param_, {{1}}}}; }
   void Init(uint64_t seed, float* params) const override;
   void Forward(Tape& tape) const override;
   void Backward(Tape& tape) const override;

@@ -37,8 +37,9 @@ struct ModelConfig {
 // What the rows bring: the dim of each slot in the order of the input's columns.
 struct ModelInputs {
   std::vector<int> slot_dims;           // 0: the slot has a linear weight alone
-  std::vector<std::string> slot_names;  // for messages
+  std::vector<std::string> slot_names;  // of all slots, or of none
   int dense_columns = 0;
+  std::vector<std::string> dense_names = {};  // the same
 };
 
 // Does this kind use the rows' linear weight / their vector?
@@ -62,6 +63,11 @@ class Model {
   // Fills [param_count], deterministic in `seed`.
   void InitParams(uint64_t seed, float* params) const;
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  // What the parameters are: all of them, in their order.
+  std::vector<ParamBlock> param_blocks() const;
+  // What the columns of each tensor are, which the axes of blocks refer to; none of tensors that no
+  // layer with parameters reads.
+  ColumnNames column_names() const;
 
   // A pass of at most max_rows examples; the model outlives it.
   std::unique_ptr<SliceRun> NewRun(int64_t max_rows) const;
@@ -70,6 +76,7 @@ class Model {
   friend class ModelBuilder;
   friend class SliceRun;
   Device* device_ = nullptr;
+  ModelInputs inputs_;
   int64_t embedding_width_ = 0;
   int64_t dense_columns_ = 0;
   bool uses_linear_ = false;

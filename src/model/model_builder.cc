@@ -9,6 +9,7 @@ namespace terrace {
 ModelBuilder::ModelBuilder(const ModelInputs& inputs, bool uses_linear, Device* device)
     : model_(std::make_unique<Model>()) {
   model_->device_ = device;
+  model_->inputs_ = inputs;
   for (int dim : inputs.slot_dims) model_->embedding_width_ += dim;
   model_->dense_columns_ = inputs.dense_columns;
   model_->uses_linear_ = uses_linear;

@@ -92,7 +92,7 @@ void NeedHidden(const ModelConfig& config) {
 std::vector<LayerInput> AddMlp(ModelBuilder& b, const ModelConfig& config, const char* name,
                                std::vector<LayerInput> inputs, const std::vector<int64_t>& widths) {
   for (size_t i = 0; i < widths.size(); ++i) {
-    LayerInput out = b.AddLinear({.name = fmt::format("{}{}", name, i),
+    LayerInput out = b.AddLinear({.name = fmt::format("{}.{}", name, i),
                                   .inputs = inputs,
                                   .width = widths[i],
                                   .activation = config.activation});
@@ -153,7 +153,8 @@ LayerInput AddCrossLayers(ModelBuilder& b, const ModelConfig& config) {
   const LayerInput x0 = b.input();
   LayerInput xl = x0;
   for (int64_t l = 0; l < config.cross_layers; ++l) {
-    CrossLayer::Options cross{.x0 = x0, .xl = xl, .rank = config.cross_rank};
+    CrossLayer::Options cross{
+        .name = fmt::format("cross.{}", l), .x0 = x0, .xl = xl, .rank = config.cross_rank};
     if (cross.rank > 0) cross.low = b.NewScratch(cross.rank);
     cross.unit = b.NewScratch(x0.cols);
     cross.output = b.NewTensor(x0.cols);

@@ -4,6 +4,14 @@
 
 namespace terrace {
 
+void PadLayer::NameColumns(ColumnNames* names) const {
+  int64_t narrow = input_.begin;
+  for (const Run& run : runs_)
+    for (int v = 0; v < run.count; ++v, narrow += run.dim)
+      for (int64_t i = 0; i < dim_; ++i)
+        (*names)[output_].push_back({(*names)[input_.tensor][narrow].of, "", i});
+}
+
 void PadLayer::Forward(Tape& tape) const {
   int64_t narrow = 0;
   int64_t wide = 0;

@@ -24,6 +24,7 @@ class PadLayer : public Layer {
 
   std::string name() const override { return "pad"; }
   std::vector<LayerInput*> inputs() override { return {&input_}; }
+  void NameColumns(ColumnNames* names) const override;
   void Forward(Tape& tape) const override;
   void Backward(Tape& tape) const override;
 

@@ -5,6 +5,7 @@
 // Tape (one for each thread), so that threads run slices side by side.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,6 +32,34 @@ struct LayerInput {
   int64_t cols = 0;
   int64_t grad_cols = 0;  // leading columns whose gradient is wanted
   bool adds = false;
+};
+
+// What a column of a tensor is; the same name means the same in two models.
+struct ColumnName {
+  std::string of;      // the slot, the dense column or the layer that it comes from
+  std::string with;    // a product of two vectors: the other one's
+  int64_t number = 0;  // within a slot's vector, or of a layer's unit
+  auto operator<=>(const ColumnName&) const = default;
+};
+using ColumnNames = std::vector<std::vector<ColumnName>>;  // by TensorId
+
+std::vector<ColumnName> NamesOf(const ColumnNames& names, const LayerInput& columns);
+
+// One dimension of a block of parameters: an element for each of these columns, side by side, or
+// plain numbers if there are none.
+struct ParamAxis {
+  int64_t size = 0;
+  std::vector<LayerInput> columns = {};
+};
+
+// Parameters that belong together, e.g. a layer's matrix. The last axis is the innermost.
+struct ParamBlock {
+  std::string name;  // "deep.0.weight": no other block of the model has it
+  int64_t begin = 0;
+  std::vector<ParamAxis> axes;
+
+  std::vector<int64_t> shape() const;
+  int64_t size() const;
 };
 
 // One forward + backward pass of one slice. Belongs to one thread.
@@ -61,6 +90,11 @@ class Layer {
   // In the order in which Backward delivers their gradients.
   virtual std::vector<LayerInput*> inputs() = 0;
   virtual ParamRange params() const { return {}; }
+  // Its parameters, all of them, in their order.
+  virtual std::vector<ParamBlock> blocks() const { return {}; }
+  // Writes the names of its output's columns, unless no layer with parameters can read them. Those
+  // of its inputs are there.
+  virtual void NameColumns(ColumnNames* names) const { (void)names; }
   // Writes the initial values of its range of `params`, deterministic in `seed`.
   virtual void Init(uint64_t seed, float* params) const { (void)seed, (void)params; }
   virtual void Forward(Tape& tape) const = 0;

@@ -62,7 +62,7 @@ class Evaluator {
     CheckInputs(env_, config_.data);
     if (options_.show_progress) progress_.Show("opening the snapshot");
     LoadDenseStats(snapshot_.ReadFile(kFeaturesFile), &spec_);
-    LoadModel(snapshot_, &state_);
+    LoadModel(snapshot_, &state_, nullptr);
     start_ = LoadReader(snapshot_.ReadFile(kReaderFile));
     const auto from = [this](const std::string& table) { return snapshot_.TablePath(table); };
     if (FitsInMemory())
@@ -226,7 +226,8 @@ RunConfig ReadEvalConfig(const Snapshot& snapshot, const std::vector<std::string
   // Rows that do not fit in memory stay where they are.
   file.Set("tiers.disk.path=of-the-snapshot");
   RunConfig config = RunConfig::Read(file);
-  const std::vector<std::string> notes = CheckResumable(snapshot, saved, WithDataOf(saved, config));
+  const std::vector<std::string> notes =
+      CheckResumable(snapshot, saved, WithDataOf(saved, config), false).notes;
   if (!notes.empty())
     throw Error(
         ErrorCode::kUsage,

@@ -48,10 +48,17 @@ int64_t TierMemory(const TiersConfig& config, size_t tables) {
   return memory / Count(tables);
 }
 
-void StartFrom(const ModelState::StorePath& from, const std::string& table, DiskOptions* options) {
-  if (!from) return;
-  options->start_from = from(table);
-  options->partitions = 0;  // as they were
+// Opens a table's store and brings its rows there.
+std::unique_ptr<DiskStore> OpenWithRows(const ModelState::OpenStore& open, const std::string& dir,
+                                        DiskOptions options, const ModelState::SavedRows& saved) {
+  if (saved.rewrite || saved.dir.empty()) {
+    std::unique_ptr<DiskStore> store = open(dir, options);
+    if (saved.rewrite) saved.rewrite(options, store.get());
+    return store;
+  }
+  options.start_from = saved.dir;
+  options.partitions = 0;  // as they were
+  return open(dir, options);
 }
 
 // Rows that are due as far as training is.
@@ -72,11 +79,10 @@ std::function<RowTest()> UnseenTest(const TableLife& life, const RowLayout& layo
 }  // namespace
 
 ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device* device) {
-  ModelInputs inputs;
-  inputs.dense_columns = spec.shape.dense_columns;
   const auto seed = static_cast<uint64_t>(config.seed);
+  const std::vector<TableSchema> schemas = TableSchemas(config, spec);
   int64_t column = 0;
-  for (const TableSchema& made : TableSchemas(config, spec)) {
+  for (const TableSchema& made : schemas) {
     const size_t g = tables.size();
     tables.push_back(std::make_unique<MemoryTier>(made));
     const TableSchema& schema = tables.back()->schema();
@@ -89,13 +95,11 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
     group_column.push_back(column);
     mean_slots.emplace_back();
     for (int s : spec.group_slots[g]) {
-      inputs.slot_dims.push_back(static_cast<int>(table.dim));
-      inputs.slot_names.push_back(spec.slots[s].config.name);
       mean_slots[g].push_back(spec.slots[s].config.pooling == Pooling::kMean);
       column += table.dim;
     }
   }
-  model = Model::Make(config.model, inputs, device);
+  model = Model::Make(config.model, InputsOf(schemas, spec), device);
   params = Buffer<float>(device, model->param_count());
   dense_state =
       Buffer<float>(device, model->param_count() * DenseStatePerParam(config.optimizer.kind));
@@ -103,7 +107,7 @@ ModelState::ModelState(const RunConfig& config, const FeatureSpec& spec, Device*
 }
 
 void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open,
-                              const StorePath& from) {
+                              const SavedRowsOf& from) {
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableSchema& schema = tables[t]->schema();
     CheckDirectoryName(schema.name);
@@ -112,10 +116,11 @@ void ModelState::OpenDiskTier(const TiersConfig& config, Env* env, const OpenSto
     // Rows in steady use are in memory: what comes here does not come again soon.
     options.buffer_bytes = options.memory_bytes / 32;
     if (config.disk.partitions > 0) options.partitions = static_cast<int>(config.disk.partitions);
-    StartFrom(from, schema.name, &options);
-    tiered.push_back(std::make_unique<TieredTable>(
-        tables[t].get(), open(config.disk.path + "/" + schema.name, options), config.memory.policy,
-        UnseenRows(t)));
+    tiered.push_back(
+        std::make_unique<TieredTable>(tables[t].get(),
+                                      OpenWithRows(open, config.disk.path + "/" + schema.name,
+                                                   options, from ? from(schema.name) : SavedRows()),
+                                      config.memory.policy, UnseenRows(t)));
   }
 }
 
@@ -140,13 +145,13 @@ void ModelState::ReadRows(Env* env, const StorePath& from) {
 }
 
 void ModelState::OpenSaveStores(const std::string& dir, int64_t memory, Env* env,
-                                const OpenStore& open, const StorePath& from) {
+                                const OpenStore& open, const SavedRowsOf& from) {
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableSchema& schema = tables[t]->schema();
     CheckDirectoryName(schema.name);
-    DiskOptions options = StoreOptions(t, env, memory / Count(tables.size()));
-    StartFrom(from, schema.name, &options);
-    save_stores.push_back(open(dir + "/" + schema.name, options));
+    const DiskOptions options = StoreOptions(t, env, memory / Count(tables.size()));
+    save_stores.push_back(OpenWithRows(open, dir + "/" + schema.name, options,
+                                       from ? from(schema.name) : SavedRows()));
     if (from) LoadRows(t, save_stores.back().get());
   }
 }

@@ -39,17 +39,25 @@ struct ModelState {
   // Puts a disk tier below every table, in directories of its path. `open` opens a store.
   using OpenStore =
       std::function<std::unique_ptr<DiskStore>(const std::string& dir, const DiskOptions& options)>;
-  // `from`: the directory of a table's store in a snapshot, to start from; null: all start empty.
-  using StorePath = std::function<std::string(const std::string& table)>;
+  // What a table starts with: all that the store in `dir` has, or what `rewrite` puts into the
+  // empty store, which has these options; without both no row.
+  struct SavedRows {
+    std::string dir;
+    std::function<void(const DiskOptions& options, DiskStore* store)> rewrite;
+  };
+  using SavedRowsOf = std::function<SavedRows(const std::string& table)>;
+  // `from`: null: all tables start empty.
   void OpenDiskTier(const TiersConfig& config, Env* env, const OpenStore& open,
-                    const StorePath& from);
-  // The same for reading alone: the rows are those of the snapshot, and stay there.
+                    const SavedRowsOf& from);
+  // The same for reading alone: the rows are those of the snapshot, and stay there. `from`: the
+  // directory of a table's store.
+  using StorePath = std::function<std::string(const std::string& table)>;
   void ReadDiskTier(const TiersConfig& config, Env* env, const StorePath& from);
   // Brings all rows of a snapshot to memory.
   void ReadRows(Env* env, const StorePath& from);
   // Puts a store behind every table in memory, in directories of `dir`, for snapshots.
   void OpenSaveStores(const std::string& dir, int64_t memory, Env* env, const OpenStore& open,
-                      const StorePath& from);
+                      const SavedRowsOf& from);
   // Brings all rows to memory.
   void LoadRows(size_t table, DiskStore* store);
   // What table `t` keeps its rows in, beside memory; null: nothing.

@@ -63,7 +63,8 @@ void Pipeline::ReadLoop() {
       more = ReadEvaluation(last);
       reader_.ended = more && last;
     }
-    if (reader_.epoch_ended || reader_.ended) more = more && !LastEpoch();
+    if (reader_.epoch_ended) more = more && !LastEpoch();
+    if (reader_.ended) more = more && !AtLimit();
     for (int64_t epoch = reader_.epoch + (reader_.epoch_ended ? 1 : 0);
          more && epoch < config_.train.epochs; ++epoch)
       more = ReadEpoch(epoch);

@@ -79,8 +79,23 @@ void AddLife(const LifeReport& life, Json* json) {
                      {"admission_bytes", life.admission_bytes}};
 }
 
+Json GrowthJson(const GrowthReport& growth) {
+  Json tables = Json::array();
+  for (const GrowthReport::WiderTable& table : growth.wider_tables)
+    tables.push_back({{"table", table.name},
+                      {"from_dim", table.from},
+                      {"to_dim", table.to},
+                      {"rows_rewritten", table.rows}});
+  return {{"new_slots", growth.new_slots},
+          {"new_tables", growth.new_tables},
+          {"wider_tables", tables},
+          {"carried_params", growth.carried_params},
+          {"new_params", growth.new_params}};
+}
+
 void AddSnapshots(const RunReport& report, Json* json) {
   if (report.resumed_from >= 0) (*json)["resumed_from"] = report.resumed_from;
+  if (report.grown) (*json)["growth"] = GrowthJson(report.growth);
   const SnapshotReport& snapshots = report.snapshots;
   if (snapshots.taken + snapshots.failed == 0) return;
   (*json)["snapshots"] = {{"taken", snapshots.taken},
@@ -263,6 +278,11 @@ std::string ReportTable(const RunConfig& config, const RunReport& report) {
                             report.threads, ShortSeconds(report.seconds))});
   if (!report.tiers.used) result.AddRow({"rows", MemoryRows(report)});
   if (report.tiers.used) AddTierRows(report, &result);
+  if (report.grown)
+    for (const std::string& line : report.growth.Lines()) {
+      const size_t colon = line.find(": ");
+      result.AddRow({line.substr(0, colon), line.substr(colon + 2)});
+    }
   const SnapshotReport& snapshots = report.snapshots;
   if (snapshots.taken + snapshots.failed > 0)
     result.AddRow(

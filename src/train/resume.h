@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "checkpoint/snapshot.h"
+#include "train/growth.h"
 #include "train/model_state.h"
 #include "train/run_config.h"
 
@@ -21,14 +22,19 @@ inline constexpr const char* kFeaturesFile = "features";
 RunConfig ReadSnapshotConfig(const Snapshot& snapshot);
 std::string ConfigText(const RunConfig& config);
 
+struct ResumeCheck {
+  // On settings that changed and may: those that make results differ from an uninterrupted run.
+  std::vector<std::string> notes;
+  bool grown = false;  // there are new slots, new tables or larger dims
+};
 // Throws Error(kUsage) that lists every setting by which `now` would train another model than the
-// snapshot's. Returns lines on settings that changed and may: those that make results differ from
-// an uninterrupted run. Where rows live, how many threads work and how long the run is may change
-// without a word.
-std::vector<std::string> CheckResumable(const Snapshot& snapshot, const RunConfig& saved,
-                                        const RunConfig& now);
+// snapshot's; growth is none of these if it is allowed. Where rows live, how many threads work and
+// how long the run is may change without a word.
+ResumeCheck CheckResumable(const Snapshot& snapshot, const RunConfig& saved, const RunConfig& now,
+                           bool allow_growth);
 
-// Everything of the model but rows: the dense part, the life of tables, admissions.
-void LoadModel(const Snapshot& snapshot, ModelState* state);
+// Everything of the model but rows: the dense part, the life of tables, admissions. `growth`: null
+// if the model is the snapshot's.
+void LoadModel(const Snapshot& snapshot, ModelState* state, Growth* growth);
 
 }  // namespace terrace

@@ -150,11 +150,8 @@ void SnapshotTaker::Begin(SnapshotPoint* point, int64_t examples, std::vector<Fi
   job->info.examples = examples;
   job->info.program = "terrace";
   job->info.lineage = lineage_;
-  for (size_t i = 0; i < state_.model->layers().size(); ++i) {
-    const Layer& layer = *state_.model->layers()[i];
-    if (layer.params().size > 0)
-      job->info.dense.push_back({fmt::format("{}.{}", i, layer.name()), {layer.params().size}});
-  }
+  for (const ParamBlock& block : state_.model->param_blocks())
+    job->info.dense.push_back({block.name, block.shape()});
   job->files = std::move(files);
   const auto add_floats = [](std::string* to, const Buffer<float>& from) {
     to->append(reinterpret_cast<const char*>(from.data()),

@@ -1,7 +1,5 @@
 #include "train/table_schemas.h"
 
-#include "model/model.h"
-
 namespace terrace {
 
 std::vector<TableSchema> TableSchemas(const RunConfig& config, const FeatureSpec& spec) {
@@ -14,6 +12,19 @@ std::vector<TableSchema> TableSchemas(const RunConfig& config, const FeatureSpec
     schemas.push_back(TableSchema::Make(name, table, linear, static_cast<uint64_t>(config.seed)));
   }
   return schemas;
+}
+
+ModelInputs InputsOf(const std::vector<TableSchema>& schemas, const FeatureSpec& spec) {
+  ModelInputs inputs;
+  for (size_t g = 0; g < schemas.size(); ++g) {
+    for (int s : spec.group_slots[g]) {
+      inputs.slot_dims.push_back(schemas[g].layout.dim);
+      inputs.slot_names.push_back(spec.slots[s].config.name);
+    }
+  }
+  inputs.dense_columns = spec.shape.dense_columns;
+  for (const DenseColumn& column : spec.dense) inputs.dense_names.push_back(column.config.name);
+  return inputs;
 }
 
 }  // namespace terrace

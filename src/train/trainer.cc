@@ -110,8 +110,11 @@ class TrainStage {
                               dir, snapshots.size(), snapshots.size() == 1 ? "" : "s",
                               snapshots.back().batch));
     from_ = Snapshot::Open(env_, snapshots.back().path);
-    for (const std::string& note : CheckResumable(*from_, ReadSnapshotConfig(*from_), config_))
+    const RunConfig saved = ReadSnapshotConfig(*from_);
+    const ResumeCheck check = CheckResumable(*from_, saved, config_, options_.allow_new_slots);
+    for (const std::string& note : check.notes)
       if (options_.show_progress) fmt::print(stderr, "changed since the snapshot: {}\n", note);
+    if (check.grown) growth_ = std::make_unique<Growth>(*from_, saved, config_);
   }
 
   // Behind tables in memory alone.
@@ -119,7 +122,7 @@ class TrainStage {
 
   void Restore(ReaderState* start) {
     LoadDenseStats(from_->ReadFile(kFeaturesFile), &spec_);
-    LoadModel(*from_, state_.get());
+    LoadModel(*from_, state_.get(), growth_.get());
     *start = LoadReader(from_->ReadFile(kReaderFile));
     LoadProgress(from_->ReadFile(kProgressFile), &report_, &running_, &epoch_);
     carried_expired_ = report_.life.expired;
@@ -134,14 +137,31 @@ class TrainStage {
   }
 
   void OpenStores() {
-    ModelState::StorePath from;
+    ModelState::SavedRowsOf from;
     if (from_ != nullptr)
-      from = [this](const std::string& table) { return from_->TablePath(table); };
+      from = [this](const std::string& table) {
+        if (growth_ != nullptr) return growth_->RowsOf(table);
+        return ModelState::SavedRows{from_->TablePath(table), nullptr};
+      };
+    if (growth_ != nullptr && !growth_->report().wider_tables.empty() && options_.show_progress)
+      progress_.Show("rewriting the rows of wider tables");
     if (!config_.tiers.disk.path.empty())
       state_->OpenDiskTier(config_.tiers, &env_, options_.open_store, from);
     else if (snapshots_lock_ != nullptr)
       state_->OpenSaveStores(LiveStores(), SaveMemory(config_.snapshot, config_.tiers), &env_,
                              options_.open_store, from);
+    if (growth_ != nullptr) ReportGrowth();
+  }
+
+  void ReportGrowth() {
+    report_.grown = true;
+    report_.growth = growth_->report();
+    const std::vector<std::string> lines = report_.growth.Lines();
+    lineage_.push_back(fmt::format("{}", fmt::join(lines, "; ")));
+    growth_.reset();
+    if (!options_.show_progress) return;
+    progress_.Clear();
+    for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
   }
 
   void TakeSnapshot(SnapshotPoint* point) {
@@ -445,6 +465,7 @@ class TrainStage {
   Workers workers_;
   std::unique_ptr<FileLock> snapshots_lock_;  // null: none are taken
   std::unique_ptr<Snapshot> from_;            // null: from the start
+  std::unique_ptr<Growth> growth_;            // until the stores are open; null: the same model
   std::vector<std::string> lineage_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<StepRunner> step_;

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "data/features.h"
 #include "model/metrics.h"
+#include "train/growth.h"
 #include "train/model_state.h"
 #include "train/run_config.h"
 #include "train/snapshot_taker.h"
@@ -91,6 +92,8 @@ struct RunReport {
   SnapshotReport snapshots;
   int64_t resumed_from = -1;     // batch of the snapshot; -1: trained from the start
   int64_t resumed_examples = 0;  // trained before it
+  bool grown = false;            // since that snapshot
+  GrowthReport growth;
   std::vector<TimePoint> timeline;
   int64_t queue_bytes = 0;
   int64_t reader_bytes = 0;
@@ -104,7 +107,8 @@ struct RunReport {
 struct RunOptions {
   std::string predictions_path;  // scores of the last evaluation; empty: not written
   bool show_progress = true;
-  bool resume = false;  // go on from the last snapshot in snapshot.dir, if there is one
+  bool resume = false;           // go on from the last snapshot in snapshot.dir, if there is one
+  bool allow_new_slots = false;  // with slots, tables and dims that have come since
   // For tests and comparisons: rows of each table in memory, whatever the budget; another lower
   // tier.
   int64_t memory_rows = 0;
