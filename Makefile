@@ -79,10 +79,13 @@ includes: ## who may include whom
 tidy: ## clang-tidy over the sources
 	@scripts/tidy.sh build/clang
 
+TESTS := base_test device_test data_test table_test model_test tier_test checkpoint_test train_test \
+         cli_test e2e_test crash_test terrace
+
 # What trains for minutes to show an AUC says nothing about memory errors; sanitizers need memory of
 # their own, so runs with a budget cannot keep it.
 asan: ## the tests under address and undefined-behaviour sanitizers
-	@cmake --preset asan --log-level=WARNING && cmake --build --preset asan
+	@cmake --preset asan --log-level=WARNING && cmake --build --preset asan --target $(TESTS)
 	@TERRACE_TIER_CASES=60 TERRACE_RESUME_CASES=20 ctest --preset asan \
 	  -E 'Learn|Docs|MemoryReport|^Tiers\.|^TrainCrash\.'
 
@@ -92,10 +95,11 @@ tsan: ## the tests of what has threads, under the thread sanitizer
 	@TERRACE_TIER_CASES=30 TERRACE_RESUME_CASES=12 ctest --preset tsan -L 'base|data|train'
 	@ctest --preset tsan -R '^(DiskThreads|DiskModel.Tiny|DiskFault.*Background)'
 
-clang: ## build with clang: thread-safety annotations are errors
+clang: ## build all with clang: thread-safety annotations are errors
 	@cmake --preset clang --log-level=WARNING && cmake --build --preset clang
 
-fuzz: clang ## a short run of every fuzz target
+fuzz: ## build the program with clang, and a short run of every fuzz target
+	@cmake --preset clang --log-level=WARNING && cmake --build --preset clang --target terrace fuzz
 	@scripts/fuzz.sh build/clang
 
 crash: setup ## kill a writer of a store 2,000 times and a training run 500 times; look at what is left
