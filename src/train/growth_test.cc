@@ -93,6 +93,7 @@ class GrowthTest : public ::testing::Test {
     options.show_progress = false;
     options.resume = true;
     options.allow_new_slots = allow;
+    options.memory_rows = 600;  // of tables with a disk tier
     const std::atomic<bool> stop{false};
     return TrainModel(PosixEnv(), Config(kind, more, copy), options, stop);
   }
@@ -108,9 +109,8 @@ class GrowthTest : public ::testing::Test {
   }
 
   Sets Tiered(const Sets& more) const {
-    return Joined(more, {"tiers.disk.path=" + dir_.path() + "/rows", "tiers.memory.budget=120MB",
-                         "tiers.disk.memory=30MB", "tiers.disk.partitions=2", "train.threads=2",
-                         "train.window=2"});
+    return Joined(more, {"tiers.disk.path=" + dir_.path() + "/rows", "tiers.disk.memory=30MB",
+                         "tiers.disk.partitions=2", "train.threads=2", "train.window=2"});
   }
 
   TestDir dir_;
