@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -229,7 +230,7 @@ void SnapshotTaker::FlushAhead() {
   const int64_t before = saver_.written_rows();
   try {
     if (!saver_.FlushAll()) return;
-  } catch (const Error& e) {
+  } catch (const std::exception&) {
     // The next snapshot tries again, and tells if that fails.
     saver_.AbandonCut();
     return;
@@ -245,7 +246,7 @@ void SnapshotTaker::Save(const Job& job) {
   try {
     if (!saver_.FlushAll()) return;
     Write(job);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     saver_.AbandonCut();
     ReleaseLives();
     Fail(fmt::format("batch {}: {}", job.info.batch, e.what()), job.last);
