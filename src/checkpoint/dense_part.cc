@@ -46,9 +46,12 @@ DensePart ReadDense(const Snapshot& snapshot) {
   DensePart part;
   part.params.resize(static_cast<size_t>(numbers));
   part.state.resize(static_cast<size_t>(has - numbers));
-  std::memcpy(part.params.data(), bytes.data(), part.params.size() * sizeof(float));
-  std::memcpy(part.state.data(), bytes.data() + part.params.size() * sizeof(float),
-              part.state.size() * sizeof(float));
+  const char* from = bytes.data();
+  for (std::vector<float>* to : {&part.params, &part.state}) {
+    if (to->empty()) continue;
+    std::memcpy(to->data(), from, to->size() * sizeof(float));
+    from += to->size() * sizeof(float);
+  }
   return part;
 }
 

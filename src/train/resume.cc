@@ -120,7 +120,7 @@ void LoadSameDense(const Snapshot& snapshot, const std::string& dense, ModelStat
                             "config's has {}: use the config that the snapshot was taken with",
                             snapshot.path(), dense.size(), params + rest));
   std::memcpy(state->params.data(), dense.data(), params);
-  std::memcpy(state->dense_state.data(), dense.data() + params, rest);
+  if (rest > 0) std::memcpy(state->dense_state.data(), dense.data() + params, rest);
 }
 
 }  // namespace
