@@ -258,8 +258,6 @@ void SnapshotTaker::Save(const Job& job) {
   report_.last_batch = job.info.batch;
   report_.seconds += seconds;
   report_.longest_seconds = std::max(report_.longest_seconds, seconds);
-  for (const File& file : job.files)
-    report_.bytes_written += static_cast<int64_t>(file.bytes.size());
   last_failed_ = false;
 }
 

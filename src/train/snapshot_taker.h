@@ -31,14 +31,13 @@ struct SnapshotReport {
   double seconds = 0, longest_seconds = 0;  // of taking them
   double pause = 0, longest_pause = 0;      // of training, for them: in all, and at one place
   int64_t rows_written = 0;                 // to the stores, for snapshots
-  int64_t bytes_written = 0;                // beside rows
   std::string failure;                      // of the last that failed
 };
 
 class SnapshotTaker {
  public:
-  // All outlive the taker. `lineage` of what the run began with; `notes` are printed where progress
-  // is shown.
+  // All outlive the taker. `lineage` of what the run began with. With `show_progress` failures are
+  // told on standard error at once.
   SnapshotTaker(Env& env, const RunConfig& config, ModelState* state,
                 std::vector<std::string> lineage, bool show_progress);
   // Abandons what is under way.

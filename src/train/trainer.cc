@@ -11,6 +11,7 @@
 #include "base/workers.h"
 #include "train/pipeline.h"
 #include "train/resume.h"
+#include "train/run_origin.h"
 #include "train/run_progress.h"
 #include "train/snapshot_taker.h"
 #include "train/step.h"
@@ -38,17 +39,23 @@ class TrainStage {
         stop_(stop),
         spec_(FeatureSpec::Resolve(config.data)),
         workers_("train", static_cast<int>(config.train.threads > 0 ? config.train.threads
-                                                                    : AvailableCores())) {}
+                                                                    : AvailableCores())),
+        origin_(env, config_, options) {}
 
   RunReport Run() {
     report_.process_bytes = RssBytes();
-    OpenSnapshots();
-    if (from_ == nullptr) MeasureDenseColumns(env_, config_.data, &spec_);
+    if (origin_.resumes())
+      origin_.LoadFeatures(&spec_);
+    else
+      MeasureDenseColumns(env_, config_.data, &spec_);
     state_ = std::make_unique<ModelState>(config_, spec_, &CpuDevice());
     ReaderState start;
-    if (from_ != nullptr) Restore(&start);
-    OpenStores();
-    from_.reset();  // nobody needs it any more
+    if (origin_.resumes()) {
+      start = origin_.Restore(state_.get(), &report_, &running_, &epoch_);
+      carried_expired_ = report_.life.expired;
+      carried_saturated_ = report_.saturated;
+    }
+    origin_.OpenStores(state_.get(), &report_);
     step_ = std::make_unique<StepRunner>(config_, state_.get(), &workers_);
     PipelineOptions options;
     options.open = [this](const OpenDataOptions& part) {
@@ -57,8 +64,8 @@ class TrainStage {
     options.dedup_threads = DedupThreads(workers_.threads());
     options.needs = MemoryNeeds::Of(config_, *state_, *step_, report_.process_bytes);
     options.needs.rows = options_.memory_rows;
-    if (snapshots_lock_ != nullptr) {
-      taker_ = std::make_unique<SnapshotTaker>(env_, config_, state_.get(), lineage_,
+    if (origin_.takes_snapshots()) {
+      taker_ = std::make_unique<SnapshotTaker>(env_, config_, state_.get(), origin_.lineage(),
                                                options_.show_progress);
       options.saver = taker_->saver();
       options.needs.fixed_bytes += taker_->bytes();
@@ -90,80 +97,6 @@ class TrainStage {
   }
 
  private:
-  // Finds out what the run goes on from.
-  void OpenSnapshots() {
-    const std::string& dir = config_.snapshot.dir;
-    if (dir.empty()) return;
-    snapshots_lock_ = LockSnapshots(env_, dir);
-    RemoveSnapshotLeftovers(env_, dir);
-    if (env_.Exists(LiveStores())) RemoveTree(env_, LiveStores());
-    const std::vector<SnapshotEntry> snapshots = ListSnapshots(env_, dir);
-    if (snapshots.empty()) {
-      if (options_.resume && options_.show_progress)
-        fmt::print(stderr, "{}: no snapshot to go on from; training from the start\n", dir);
-      return;
-    }
-    if (!options_.resume)
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("{} holds {} snapshot{} of an earlier run, the last after batch {}: "
-                              "go on from it with --resume, or name another snapshot.dir",
-                              dir, snapshots.size(), snapshots.size() == 1 ? "" : "s",
-                              snapshots.back().batch));
-    from_ = Snapshot::Open(env_, snapshots.back().path);
-    const RunConfig saved = ReadSnapshotConfig(*from_);
-    const ResumeCheck check = CheckResumable(*from_, saved, config_, options_.allow_new_slots);
-    for (const std::string& note : check.notes)
-      if (options_.show_progress) fmt::print(stderr, "changed since the snapshot: {}\n", note);
-    if (check.grown) growth_ = std::make_unique<Growth>(*from_, saved, config_);
-  }
-
-  // Behind tables in memory alone.
-  std::string LiveStores() const { return config_.snapshot.dir + "/live"; }
-
-  void Restore(ReaderState* start) {
-    LoadDenseStats(from_->ReadFile(kFeaturesFile), &spec_);
-    LoadModel(*from_, state_.get(), growth_.get());
-    *start = LoadReader(from_->ReadFile(kReaderFile));
-    LoadProgress(from_->ReadFile(kProgressFile), &report_, &running_, &epoch_);
-    carried_expired_ = report_.life.expired;
-    carried_saturated_ = report_.saturated;
-    const SnapshotInfo& info = from_->info();
-    report_.resumed_from = info.batch;
-    report_.resumed_examples = report_.examples;
-    lineage_ = info.lineage;
-    lineage_.push_back(fmt::format("batch {}, {}", info.batch, info.created));
-    if (options_.show_progress)
-      fmt::print(stderr, "going on after batch {} of {}\n", info.batch, info.created);
-  }
-
-  void OpenStores() {
-    ModelState::SavedRowsOf from;
-    if (from_ != nullptr)
-      from = [this](const std::string& table) {
-        if (growth_ != nullptr) return growth_->RowsOf(table);
-        return ModelState::SavedRows{from_->TablePath(table), nullptr};
-      };
-    if (growth_ != nullptr && !growth_->report().wider_tables.empty() && options_.show_progress)
-      progress_.Show("rewriting the rows of wider tables");
-    if (!config_.tiers.disk.path.empty())
-      state_->OpenDiskTier(config_.tiers, &env_, options_.open_store, from);
-    else if (snapshots_lock_ != nullptr)
-      state_->OpenSaveStores(LiveStores(), SaveMemory(config_.snapshot, config_.tiers), &env_,
-                             options_.open_store, from);
-    if (growth_ != nullptr) ReportGrowth();
-  }
-
-  void ReportGrowth() {
-    report_.grown = true;
-    report_.growth = growth_->report();
-    const std::vector<std::string> lines = report_.growth.Lines();
-    lineage_.push_back(fmt::format("{}", fmt::join(lines, "; ")));
-    growth_.reset();
-    if (!options_.show_progress) return;
-    progress_.Clear();
-    for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
-  }
-
   void TakeSnapshot(SnapshotPoint* point) {
     report_.saturated = carried_saturated_ + step_->saturated();
     report_.life.expired = carried_expired_ + step_->restarted();
@@ -463,10 +396,7 @@ class TrainStage {
   const std::atomic<bool>& stop_;
   FeatureSpec spec_;
   Workers workers_;
-  std::unique_ptr<FileLock> snapshots_lock_;  // null: none are taken
-  std::unique_ptr<Snapshot> from_;            // null: from the start
-  std::unique_ptr<Growth> growth_;            // until the stores are open; null: the same model
-  std::vector<std::string> lineage_;
+  RunOrigin origin_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<StepRunner> step_;
   std::unique_ptr<SnapshotTaker> taker_;
