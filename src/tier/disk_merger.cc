@@ -227,8 +227,8 @@ void DiskMerger::Allow(const Job& job, double progress) {
   const auto allowed = [&](int64_t from, int64_t to) {
     // A tenth at once, so that a merge that is in time holds up nobody.
     const double share = std::min(1.0, 0.1 + progress);
-    return from +
-           static_cast<int64_t>(share * static_cast<double>(std::max<int64_t>(to - from, 0)));
+    if (from >= to) return to;  // logs that were written with more memory
+    return from + static_cast<int64_t>(share * static_cast<double>(to - from));
   };
   if (job.index_to > 0) allowed_index_ = allowed(job.index_from, job.index_to);
   if (job.pages_to > 0) allowed_pages_ = allowed(job.pages_from, job.pages_to);
