@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "checkpoint/dense_part.h"
 
 namespace terrace {
 namespace {
@@ -173,7 +174,7 @@ ResumeCheck CheckResumable(const Snapshot& snapshot, const RunConfig& saved, con
 }
 
 void LoadModel(const Snapshot& snapshot, ModelState* state, Growth* growth) {
-  const std::string dense = snapshot.ReadFile("dense");
+  const std::string dense = snapshot.ReadFile(kDenseFile);
   if (growth != nullptr)
     growth->LoadDense(dense, state);
   else

@@ -154,14 +154,10 @@ void SnapshotTaker::Begin(SnapshotPoint* point, int64_t examples, std::vector<Fi
   for (const ParamBlock& block : state_.model->param_blocks())
     job->info.dense.push_back({block.name, block.shape()});
   job->files = std::move(files);
-  const auto add_floats = [](std::string* to, const Buffer<float>& from) {
-    to->append(reinterpret_cast<const char*>(from.data()),
-               static_cast<size_t>(from.size()) * sizeof(float));
+  const auto copy = [](const Buffer<float>& from) {
+    return std::vector<float>(from.data(), from.data() + from.size());
   };
-  File dense{"dense", {}};
-  add_floats(&dense.bytes, state_.params);
-  add_floats(&dense.bytes, state_.dense_state);
-  job->files.push_back(std::move(dense));
+  job->dense = {copy(state_.params), copy(state_.dense_state)};
   for (size_t t = 0; t < state_.tables.size(); ++t) {
     const std::string name = EscapeName(state_.tables[t]->schema().name);
     if (state_.lives[t] != nullptr) {
@@ -283,6 +279,7 @@ void SnapshotTaker::Write(const Job& job) {
   ReleaseLives();
   for (const SnapshotTable& table : tables) writer.AddTable(table);
   for (const File& file : job.files) writer.AddFile(file.name, file.bytes);
+  AddDense(&writer, job.dense.params, job.dense.state);
   writer.Commit(job.info);
   try {
     (void)ApplyRetention(env_, config_.snapshot.dir, config_.snapshot.keep_last,

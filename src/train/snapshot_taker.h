@@ -17,6 +17,7 @@
 
 #include "base/env.h"
 #include "base/mutex.h"
+#include "checkpoint/dense_part.h"
 #include "checkpoint/snapshot.h"
 #include "tier/row_saver.h"
 #include "train/model_state.h"
@@ -64,6 +65,7 @@ class SnapshotTaker {
   struct Job {
     SnapshotInfo info;
     std::vector<File> files;
+    DensePart dense;
     bool last = false;
   };
 
