@@ -51,7 +51,7 @@ bench-disk: ## disk store against RocksDB and LMDB: 20 minutes, 40 GB of disk
 	@$(MAKE) --no-print-directory bench-build
 	@bench/disk.py
 
-bench-tiers: ## training through two tiers against memory alone and RocksDB: 25 minutes, 60 GB of disk
+bench-tiers: ## training through two tiers against memory alone and RocksDB: 35 minutes, 60 GB of disk
 	@scripts/setup.sh librocksdb-dev
 	@$(MAKE) --no-print-directory bench-build
 	@bench/tiers.py
@@ -86,13 +86,13 @@ TESTS := base_test device_test data_test table_test model_test tier_test checkpo
 # their own, so runs with a budget cannot keep it.
 asan: ## the tests under address and undefined-behaviour sanitizers
 	@cmake --preset asan --log-level=WARNING && cmake --build --preset asan --target $(TESTS)
-	@TERRACE_TIER_CASES=60 TERRACE_RESUME_CASES=20 ctest --preset asan \
+	@TERRACE_TIER_CASES=40 TERRACE_RESUME_CASES=12 ctest --preset asan \
 	  -E 'Learn|Docs|MemoryReport|^Tiers\.|^TrainCrash\.|^EvalCommand\.'
 
 tsan: ## the tests of what has threads, under the thread sanitizer
 	@cmake --preset tsan --log-level=WARNING
 	@cmake --build --preset tsan --target base_test data_test train_test tier_test
-	@TERRACE_TIER_CASES=30 TERRACE_RESUME_CASES=12 ctest --preset tsan -L 'base|data|train' \
+	@TERRACE_TIER_CASES=20 TERRACE_RESUME_CASES=8 ctest --preset tsan -L 'base|data|train' \
 	  -E '^SnapshotFaults'
 	@ctest --preset tsan -R '^RowSaver'
 	@ctest --preset tsan -R '^(DiskThreads|DiskModel.Tiny|DiskFault.*Background)'
