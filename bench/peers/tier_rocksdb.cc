@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/workers.h"
 #include "bench/disk_engine.h"
 #include "bench/peers/disk_rocksdb_setup.h"
@@ -90,9 +91,12 @@ class RocksDbTier : public DiskStore {
 
   size_t Get(std::span<const uint64_t> keys, std::byte* rows, uint8_t* found) override {
     const SortedKeys sorted(keys);
-    sorted.RunInPieces(getters_.get(), kGetPiece, [&](size_t begin, size_t end) {
-      GetPiece(sorted, begin, end, rows, found);
-    });
+    {
+      MutexLock lock(&getters_mu_);
+      sorted.RunInPieces(getters_.get(), kGetPiece, [&](size_t begin, size_t end) {
+        GetPiece(sorted, begin, end, rows, found);
+      });
+    }
     const auto count = static_cast<size_t>(std::count(found, found + keys.size(), 1));
     got_ += static_cast<int64_t>(keys.size());
     found_ += static_cast<int64_t>(count);
@@ -192,6 +196,7 @@ class RocksDbTier : public DiskStore {
   rocksdb::ReadOptions read_;
   rocksdb::WriteOptions write_;
   std::unique_ptr<rocksdb::DB> db_;
+  Mutex getters_mu_;  // one get at a time: it has the whole team
   std::unique_ptr<Workers> getters_, putters_;
   std::atomic<int64_t> got_{0}, found_{0}, put_{0};
 };

@@ -60,7 +60,7 @@ enum class IoEngine {
 
 struct BatchReaderOptions {
   IoEngine engine = IoEngine::kAuto;
-  int depth = 256;             // reads under way at once
+  int depth = 128;             // reads under way at once
   size_t max_read = 32 << 10;  // bytes; depth * max_read is held in memory
 };
 

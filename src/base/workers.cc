@@ -27,10 +27,11 @@ void TakeShortTurns() {
   (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-Workers::Workers(const std::string& name, int threads) {
+Workers::Workers(const std::string& name, int threads, const std::function<void()>& first) {
   for (int i = 1; i < threads; ++i) {
-    helpers_.emplace_back([this, name, i] {
+    helpers_.emplace_back([this, name, i, first] {
       NameThisThread(name + "-" + std::to_string(i));
+      if (first) first();
       HelperLoop(i);
     });
   }

@@ -21,8 +21,9 @@ namespace terrace {
 
 class Workers {
  public:
-  // `threads` >= 1 counts the caller. Threads are named "<name>-<i>".
-  Workers(const std::string& name, int threads);
+  // `threads` >= 1 counts the caller. Threads are named "<name>-<i>" and call `first`,
+  // which the caller does not.
+  Workers(const std::string& name, int threads, const std::function<void()>& first = {});
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;

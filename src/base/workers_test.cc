@@ -26,6 +26,15 @@ TEST(Workers, RunEachTaskOnceWhateverTheThreadCount) {
   }
 }
 
+TEST(Workers, OthersThanTheCallerBeginWithFirst) {
+  std::atomic<int> calls{0};
+  const auto caller = std::this_thread::get_id();
+  {
+    Workers workers("test", 4, [&] { calls += std::this_thread::get_id() == caller ? 100 : 1; });
+  }
+  EXPECT_EQ(calls, 3);
+}
+
 TEST(Workers, MayComeTooLateForARound) {
   Workers workers("test", 5);
   std::atomic<int64_t> sum{0};

@@ -28,12 +28,21 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   const size_t page = layout.page_bytes;
   const size_t partitions = static_cast<size_t>(layout.partitions());
   reader.engine = options.io;
-  reader.max_read = std::max<size_t>(page, 32 << 10);
-  while (reader.depth > 16 && reader.depth * reader.max_read > memory_bytes / 16) reader.depth /= 2;
-  if (reader.depth * reader.max_read > memory_bytes / 16) reader.max_read = page;
+  // All readers' reads together fit the queue of a usual device, 256: more would wait in the
+  // kernel. Where memory is short, first reads under way are given up, then long reads, then
+  // readers.
+  reader.max_read = std::max<size_t>(page, 16 << 10);
+  readers = std::max(options.readers, 1);
+  const auto larger_than = [&](size_t bytes) {
+    return static_cast<size_t>(readers * reader.depth) * reader.max_read > bytes;
+  };
+  while (larger_than(memory_bytes / 16) && reader.depth > 64) reader.depth /= 2;
+  if (larger_than(memory_bytes / 16)) {
+    reader.max_read = page;
+    while (larger_than(memory_bytes / 64) && reader.depth > 16) reader.depth /= 2;
+    while (larger_than(memory_bytes / 64) && readers > 1) --readers;
+  }
   const size_t reader_bytes = static_cast<size_t>(reader.depth) * reader.max_read;
-  readers = static_cast<int>(std::clamp<size_t>(memory_bytes / 16 / reader_bytes, 1,
-                                                static_cast<size_t>(std::max(options.readers, 1))));
   // Rows that come again soon are replaced in the buffer and never written.
   const size_t newest = options.buffer_bytes > 0 ? options.buffer_bytes : memory_bytes / 8;
   const size_t pages =

@@ -79,12 +79,18 @@ void DiskReaders::ReadRows(const PageLayout& layout, BatchScratch* scratch, std:
 std::unique_ptr<BatchScratch> DiskReaders::Take() {
   MutexLock lock(&mu_);
   while (free_.empty() && made_ == budget_.readers) free_changed_.Wait(&mu_);
-  if (!free_.empty()) {
+  // A reader works best for the thread that made it.
+  const auto mine = std::find_if(free_.begin(), free_.end(), [](const auto& scratch) {
+    return scratch->maker == std::this_thread::get_id();
+  });
+  if (mine != free_.end() || made_ == budget_.readers) {
+    if (mine != free_.end()) std::swap(*mine, free_.back());
     std::unique_ptr<BatchScratch> scratch = std::move(free_.back());
     free_.pop_back();
     return scratch;
   }
   auto scratch = std::make_unique<BatchScratch>();
+  scratch->maker = std::this_thread::get_id();
   scratch->reader = env_.NewBatchReader(budget_.reader);
   engine_ = scratch->reader->name();
   ++made_;

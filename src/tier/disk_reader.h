@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
@@ -29,6 +30,7 @@ void ForEachPartition(const PageLayout& layout, std::span<const KeyItem> items, 
 
 // What one batch works with, kept from batch to batch.
 struct BatchScratch {
+  std::thread::id maker;
   std::unique_ptr<BatchReader> reader;
   Array<KeyItem> items, sorting;
   PageRequests requests;

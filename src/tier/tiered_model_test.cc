@@ -221,8 +221,9 @@ class Stages {
         std::min<size_t>(1 + random_.Next() % 16, window.moves.size() - window.carried);
     const auto chunk = std::span<const RowMove>(window.moves).subspan(window.carried, rows);
     WriteBack out;
+    FetchBuffers buffers;
     table().CopyVictims(chunk, &out);
-    table().Fetch(chunk);
+    table().Fetch(chunk, &buffers);
     if (!out.keys.empty()) writes_.push_back(std::move(out));
     window.carried += rows;
     if (window.carried < window.moves.size()) return;

@@ -257,6 +257,16 @@ void TieredTable::EndWindow(RowMoves* moves) {
   left_.clear();
 }
 
+void TieredTable::Sort(RowMoves* moves) {
+  order_.resize(moves->size());
+  for (size_t i = 0; i < moves->size(); ++i)
+    order_[i] = {MixOfKey((*moves)[i].key), static_cast<uint32_t>(i)};
+  SortItems(&order_, &sorting_);
+  sorted_.resize(moves->size());
+  for (size_t i = 0; i < order_.size(); ++i) sorted_[i] = (*moves)[order_[i].index];
+  moves->swap(sorted_);
+}
+
 std::vector<bool> TieredTable::Resident() const {
   std::vector<bool> resident(static_cast<size_t>(handed_) + 1, true);
   resident[0] = false;
@@ -273,16 +283,6 @@ int64_t TieredTable::metadata_bytes() const {
 }
 
 // --- pull ---
-
-void TieredTable::Sort(RowMoves* moves) {
-  order_.resize(moves->size());
-  for (size_t i = 0; i < moves->size(); ++i)
-    order_[i] = {MixOfKey((*moves)[i].key), static_cast<uint32_t>(i)};
-  SortItems(&order_, &sorting_);
-  sorted_.resize(moves->size());
-  for (size_t i = 0; i < order_.size(); ++i) sorted_[i] = (*moves)[order_[i].index];
-  moves->swap(sorted_);
-}
 
 void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) {
   const RowTest due = due_ ? due_() : RowTest();
@@ -308,13 +308,14 @@ void TieredTable::CopyVictims(std::span<const RowMove> moves, WriteBack* out) {
   expired_ += Count(leaving - out->keys.size());
 }
 
-void TieredTable::Fetch(std::span<const RowMove> moves) {
-  fetch_keys_.clear();
+void TieredTable::Fetch(std::span<const RowMove> moves, FetchBuffers* buffers) {
+  auto& [keys, rows, found] = *buffers;
+  keys.clear();
   for (const RowMove& move : moves)
-    if (move.fetch) fetch_keys_.push_back(move.key);
-  fetch_rows_.resize(fetch_keys_.size() * disk_row_bytes_);
-  fetch_found_.resize(fetch_keys_.size());
-  disk_->Get(fetch_keys_, fetch_rows_.data(), fetch_found_.data());
+    if (move.fetch) keys.push_back(move.key);
+  rows.resize(keys.size() * disk_row_bytes_);
+  found.resize(keys.size());
+  disk_->Get(keys, rows.data(), found.data());
   int64_t read = 0, created = 0;
   size_t i = 0;
   std::byte* const base = memory_.base();
@@ -325,8 +326,8 @@ void TieredTable::Fetch(std::span<const RowMove> moves) {
       __builtin_prefetch(base + moves[m + kAhead].position * stride, 1);
     if (!move.fetch) continue;
     std::byte* const row = base + move.position * stride;
-    if (fetch_found_[i] != 0) {
-      std::memcpy(row, &fetch_rows_[i * disk_row_bytes_], payload_bytes_);
+    if (found[i] != 0) {
+      std::memcpy(row, &rows[i * disk_row_bytes_], payload_bytes_);
       read += move.create;
     } else if (move.create) {
       InitRow(memory_.schema(), move.key, row);

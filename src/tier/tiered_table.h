@@ -16,7 +16,8 @@
 // Evaluation pins what it finds in memory, and reads other rows to guest positions, which no key
 // leads to: it changes neither tier.
 //
-// Threads: `plan` calls all but the functions of `pull` and `push` below. Stats may be read by any.
+// Threads: `plan` calls all but the functions of `pull` and `push` below. Several may pull
+// different moves of one window at once. Stats may be read by any.
 // Failure: what the disk store throws comes from Fetch and Write; the table must not be used then.
 #pragma once
 
@@ -51,6 +52,9 @@ using RowMoves = Array<RowMove>;
 // Moves are carried out in chunks: small enough to take little memory, large enough for the disk to
 // have a long queue.
 inline constexpr int64_t kMostChunkRows = 32 << 10;
+// By so many threads: while one finds its rows' pages or copies rows, the other keeps the device
+// busy.
+inline constexpr int kPullThreads = 2;
 
 // Rows on their way to the disk.
 struct WriteBack {
@@ -58,6 +62,13 @@ struct WriteBack {
   uint32_t cuts = 0;  // of the stores, before their window ended (row_saver.h)
   Array<uint64_t> keys;
   Array<std::byte> rows;
+};
+
+// Rows on their way to memory; of one thread, kept from chunk to chunk.
+struct FetchBuffers {
+  Array<uint64_t> keys;
+  Array<std::byte> rows;
+  Array<uint8_t> found;
 };
 
 // Bytes that tables may still take for rows; shared between them.
@@ -117,19 +128,19 @@ class TieredTable {
   void PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves);
   // At the end of a window: rows that left and whose place nobody took yet.
   void EndWindow(RowMoves* moves);
+  // Puts moves in the order of the disk.
+  void Sort(RowMoves* moves);
 
   int64_t handed_rows() const { return handed_; }  // positions in use, guests and free ones too
   int64_t most_rows() const;                       // as things are
   bool grows() const { return most_rows() > handed_ - guest_rows_; }
 
   // --- pull ---
-  // Puts moves in the order of the disk.
-  void Sort(RowMoves* moves);
   // Copies rows that leave, before Fetch of the same moves takes their place. Rows that are due
   // are not copied.
   void CopyVictims(std::span<const RowMove> moves, WriteBack* out);
   // Brings rows: from the disk, or first values.
-  void Fetch(std::span<const RowMove> moves);
+  void Fetch(std::span<const RowMove> moves, FetchBuffers* buffers);
 
   // --- push ---
   void Write(const WriteBack& rows);
@@ -177,13 +188,8 @@ class TieredTable {
   int64_t guest_rows_ = 0;  // positions 1 ... guest_rows_
   Array<uint32_t> victims_, found_, new_positions_;
   Array<uint64_t> keys_;
-
-  // Of `pull`.
   Array<KeyItem> order_, sorting_;
   RowMoves sorted_;
-  Array<uint64_t> fetch_keys_;
-  Array<std::byte> fetch_rows_;
-  Array<uint8_t> fetch_found_;
 
   std::atomic<int64_t> lookups_{0}, hits_{0}, from_disk_{0}, created_{0}, evicted_{0}, written_{0},
       eval_reads_{0}, eval_evicted_{0}, expired_{0};

@@ -49,7 +49,8 @@ struct TestTable {
     table.Sort(moves);
     WriteBack rows;
     table.CopyVictims(*moves, &rows);
-    table.Fetch(*moves);
+    FetchBuffers buffers;
+    table.Fetch(*moves, &buffers);
     table.Write(rows);
   }
 

@@ -149,7 +149,8 @@ void ModelState::OpenSaveStores(const std::string& dir, int64_t memory, Env* env
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableSchema& schema = tables[t]->schema();
     CheckDirectoryName(schema.name);
-    const DiskOptions options = StoreOptions(t, env, memory / Count(tables.size()));
+    DiskOptions options = StoreOptions(t, env, memory / Count(tables.size()));
+    options.readers = 1;  // nobody reads them while the run goes on
     save_stores.push_back(OpenWithRows(open, dir + "/" + schema.name, options,
                                        from ? from(schema.name) : SavedRows()));
     if (from) LoadRows(t, save_stores.back().get());
@@ -162,7 +163,7 @@ DiskOptions ModelState::StoreOptions(size_t t, Env* env, int64_t memory) const {
   DiskOptions options;
   options.env = env;
   options.durability = Durability::kScratch;
-  options.readers = 1;
+  options.readers = kPullThreads;
   options.row_bytes = TieredTable::DiskRowBytes(schema);
   options.memory_bytes = static_cast<size_t>(memory);
   // As many as its write buffers allow: small partitions are merged in small steps.

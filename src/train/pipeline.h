@@ -23,6 +23,7 @@
 #include "base/mutex.h"
 #include "base/ordered_queue.h"
 #include "base/queue.h"
+#include "base/workers.h"
 #include "data/open_data.h"
 #include "tier/planner.h"
 #include "tier/row_saver.h"
@@ -108,6 +109,14 @@ class Pipeline {
     std::jthread thread;
   };
 
+  static constexpr int kWriteBacks = 4;  // that exist at once
+
+  // One thread of the pull stage.
+  struct Puller {
+    FetchBuffers buffers;
+    double wait_output = 0;  // seconds
+  };
+
   void ReadLoop();
   bool ReadEpoch(int64_t epoch);
   bool ReadEvaluation(bool last);
@@ -135,10 +144,14 @@ class Pipeline {
   void StartTiers(const WorkItem& first);
   void KeepQueueBytes(int64_t item_bytes);
   void UseSpareMemory();
+  int64_t ItemsOf(int64_t window) const;  // that exist at once
+  void SetWindow(int64_t batches);
   void LimitWindow(int64_t batches);
+  void GrowWindow(int64_t batches);
   bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
   void PullLoop();
-  bool PullWindow(Window* window);
+  bool PullWindow(Window* window, Workers* team);
+  bool PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker);
   bool WaitForWrites() EXCLUDES(progress_mu_);
   void LinkLoop();
   int64_t LinkedItems() const;
@@ -199,20 +212,22 @@ class Pipeline {
 
   std::unique_ptr<WindowPlanner> planner_;
   RowRoom room_;
-  int64_t window_ = 0;
+  int64_t window_ = 0;          // batches of one, at most
+  int64_t largest_window_ = 0;  // so far
   TierNeeds tier_needs_;
   int64_t admission_bytes_ = 0;  // set aside for keys without a row
   int64_t queue_bytes_ = 0;      // that all items together may take
   int64_t window_moves_ = 0;     // at most, by the budget
   // Of the pull and push threads, then readable after the end.
   StageTime pull_time_;
+  std::vector<Puller> pullers_;
   StageTime link_time_;
   StageTime push_time_;
   // Moves that pull carries out in the longest time a batch should wait, by its pace up to now.
   std::atomic<int64_t> pull_moves_{0};
   int64_t link_bytes_ = 0;  // of the largest batch's inverse indexes
   int64_t push_bytes_ = 0;
-  int64_t writes_started_ = 0;  // of pull
+  std::atomic<int64_t> writes_started_{0};  // of pull
   int64_t chunk_rows_ = 0;
   int64_t chunk_bytes_ = 0;  // of all chunks
 

@@ -1,0 +1,198 @@
+// The pipeline's stages that carry rows between memory and disk: pull, link and push.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/interrupt_cpu.h"
+#include "base/text.h"
+#include "base/workers.h"
+#include "train/pipeline.h"
+
+namespace terrace {
+namespace {
+
+// All batches of a window wait while its rows come: fewer rows where those take longer.
+constexpr double kPullSeconds = 0.7;
+constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
+
+}  // namespace
+
+// --- pull ---
+
+bool Pipeline::WaitForWrites() {
+  ScopedSeconds wait(&pull_time_.wait_output);
+  MutexLock lock(&progress_mu_);
+  while (writes_ended_ < writes_started_ && !cancelled_) progressed_.Wait(&progress_mu_);
+  return !cancelled_;
+}
+
+void Pipeline::PullLoop() {
+  const auto settle = [cpu = InterruptCpu(config_.tiers.disk.path)] {
+    TakeShortTurns();
+    StayOnCpu(cpu);
+  };
+  settle();
+  Workers team("pull", kPullThreads, settle);
+  pullers_.resize(kPullThreads);
+  for (int i = 0; i < kWriteBacks; ++i) (void)free_writes_.Push(std::make_unique<WriteBack>());
+  const double start = NowSeconds();
+  for (;;) {
+    std::optional<Window> window;
+    {
+      ScopedSeconds wait(&pull_time_.wait_input);
+      window = window_queue_.Pop();
+    }
+    if (!window) break;
+    const double begin = NowSeconds();
+    size_t moves = 0;
+    for (const RowMoves& of_table : window->moves) moves += of_table.size();
+    if (!PullWindow(&*window, &team)) return;
+    if (saver_ != nullptr) saver_->WindowPulled();
+    if (const double seconds = NowSeconds() - begin; moves >= kPacedMoves && seconds > 0)
+      pull_moves_ = std::max(
+          kPacedMoves, static_cast<int64_t>(static_cast<double>(moves) * kPullSeconds / seconds));
+    for (auto& item : window->items)
+      if (!pulled_queue_.Push(std::move(item))) return;
+  }
+  for (const Puller& puller : pullers_) pull_time_.wait_output += puller.wait_output / kPullThreads;
+  pull_time_.busy = NowSeconds() - start - pull_time_.wait_input - pull_time_.wait_output;
+}
+
+bool Pipeline::PullWindow(Window* window, Workers* team) {
+  // A row that left earlier is on disk before it is asked for again.
+  if (!WaitForWrites()) return false;
+  for (size_t t = 0; t < state_.tiered.size(); ++t) {
+    const std::span<const RowMove> moves = window->moves[t];
+    const auto size = static_cast<size_t>(chunk_rows_);
+    std::atomic<bool> cancelled{false};
+    team->Run(static_cast<int64_t>((moves.size() + size - 1) / size), [&](int64_t c, int worker) {
+      const size_t begin = static_cast<size_t>(c) * size;
+      const auto chunk = moves.subspan(begin, std::min(size, moves.size() - begin));
+      if (!PullChunk(t, window->cuts, chunk, worker)) cancelled = true;
+    });
+    if (cancelled) return false;
+  }
+  return true;
+}
+
+bool Pipeline::PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker) {
+  Puller& puller = pullers_[static_cast<size_t>(worker)];
+  std::optional<std::unique_ptr<WriteBack>> rows;
+  {
+    ScopedSeconds wait(&puller.wait_output);
+    rows = free_writes_.Pop();
+  }
+  if (!rows) return false;
+  state_.tiered[table]->CopyVictims(moves, rows->get());
+  (*rows)->table = static_cast<int>(table);
+  (*rows)->cuts = cuts;
+  if (!(*rows)->keys.empty()) {
+    ++writes_started_;
+    if (saver_ != nullptr) saver_->WriteStarted(cuts);
+    if (!write_queue_.Push(std::move(*rows))) return false;
+  } else if (!free_writes_.Push(std::move(*rows))) {
+    return false;
+  }
+  state_.tiered[table]->Fetch(moves, &puller.buffers);
+  return true;
+}
+
+// --- link ---
+
+void Pipeline::GiveLinks(WorkItem* item) {
+  MutexLock lock(&mu_);
+  for (TablePlan& plan : item->plans) {
+    if (plan.row_bags.capacity() == 0) continue;
+    TablePlan& spare = spare_links_.emplace_back();
+    spare.row_offsets.swap(plan.row_offsets);
+    spare.row_bags.swap(plan.row_bags);
+    spare.row_scales.swap(plan.row_scales);
+  }
+}
+
+void Pipeline::TakeLinks(WorkItem* item) {
+  MutexLock lock(&mu_);
+  for (TablePlan& plan : item->plans) {
+    if (spare_links_.empty()) return;
+    TablePlan& spare = spare_links_.back();
+    plan.row_offsets.swap(spare.row_offsets);
+    plan.row_bags.swap(spare.row_bags);
+    plan.row_scales.swap(spare.row_scales);
+    spare_links_.pop_back();
+  }
+}
+
+void Pipeline::LinkLoop() {
+  for (;;) {
+    std::optional<std::unique_ptr<WorkItem>> item;
+    {
+      ScopedSeconds wait(&link_time_.wait_input);
+      item = pulled_queue_.Pop();
+    }
+    if (!item) return;
+    if ((*item)->has_batch()) {
+      ScopedSeconds busy(&link_time_.busy);
+      const bool training = (*item)->kind == WorkItem::Kind::kTrain;
+      if (training) TakeLinks(item->get());
+      int64_t bytes = -(*item)->bytes();
+      for (size_t t = 0; t < (*item)->plans.size(); ++t) {
+        if (training) LinkRows((*item)->batch.groups[t].offsets, &(*item)->plans[t]);
+        FillPositions(&(*item)->plans[t]);
+      }
+      bytes += (*item)->bytes();
+      link_bytes_ = std::max(link_bytes_, bytes);
+    }
+    ScopedSeconds wait(&link_time_.wait_output);
+    if (!plan_queue_.Push(std::move(*item))) return;
+  }
+}
+
+// --- push ---
+
+void Pipeline::PushLoop() {
+  for (;;) {
+    std::optional<std::unique_ptr<WriteBack>> rows;
+    {
+      ScopedSeconds wait(&push_time_.wait_input);
+      rows = write_queue_.Pop();
+    }
+    if (!rows) return;
+    const auto table = static_cast<size_t>((*rows)->table);
+    if (saver_ != nullptr) {
+      ScopedSeconds wait(&push_time_.wait_output);
+      if (!saver_->WaitForWrite((*rows)->cuts)) return;
+    }
+    {
+      ScopedSeconds busy(&push_time_.busy);
+      if (saver_ != nullptr) {
+        MutexLock lock(saver_->order(table));
+        state_.tiered[table]->Write(**rows);
+      } else {
+        state_.tiered[table]->Write(**rows);
+      }
+      push_bytes_ += static_cast<int64_t>((*rows)->rows.size() + 8 * (*rows)->keys.size());
+      if (config_.tiers.disk.budget > 0) CheckDisk();
+    }
+    if (saver_ != nullptr) saver_->WriteEnded((*rows)->cuts);
+    {
+      MutexLock lock(&progress_mu_);
+      ++writes_ended_;
+      progressed_.NotifyAll();
+    }
+    if (!free_writes_.Push(std::move(*rows))) return;
+  }
+}
+
+void Pipeline::CheckDisk() {
+  int64_t bytes = 0;
+  for (const auto& table : state_.tiered) bytes += table->disk().stats().total.file_bytes;
+  if (bytes <= config_.tiers.disk.budget) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("the disk tier takes {}, tiers.disk.budget is {}: raise it to twice the "
+                          "bytes of the model's rows, or train with fewer keys",
+                          ShortBytes(static_cast<double>(bytes)),
+                          ShortBytes(static_cast<double>(config_.tiers.disk.budget))));
+}
+
+}  // namespace terrace
