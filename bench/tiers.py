@@ -56,7 +56,7 @@ class Size:
 FULL = Size(48_000_000, 64_000_000, {"criteo": 1000, "ads100": 100},
             {"criteo": 150, "ads100": 80}, 300_000_000, 2 << 30, 6)
 QUICK = Size(4_000_000, 6_000_000, {"criteo": 40, "ads100": 40},
-             {"criteo": 30, "ads100": 30}, 6_000_000, 320 << 20, 2)
+             {"criteo": 30, "ads100": 30}, 20_000_000, 640 << 20, 2)
 FRESH = 0.3  # of draws: about half of a batch's distinct keys
 
 
@@ -203,39 +203,66 @@ def growth(run, goals):
                           f"tiers.disk.memory={size.growth_budget // 2}",
                           f"tiers.disk.path={run.base / 'store'}"])
     shutil.rmtree(run.base / "store", ignore_errors=True)
-    plot_text(line["timeline"])
+    points = series(line["timeline"])
+    plot_text(points)
     name = f"growth to {line['rows'] / 1e6:.0f} M rows in {size.growth_budget / 2**30:.1f} GiB"
+    cases = [TierCase(name, "k examples/s", line["examples_per_s"] / 1e3, more=facts(line)),
+             TierCase(f"{name}: longest pause between batches", "s", line["longest_gap"],
+                      limit=line["median_gap"], less_is_better=True)]
     goals.append(Goal(f"{name}: longest pause between batches, s", line["longest_gap"], 1))
-    return [TierCase(name, "k examples/s", line["examples_per_s"] / 1e3, more=facts(line)),
-            TierCase(f"{name}: longest pause between batches", "s", line["longest_gap"],
-                     limit=line["median_gap"], less_is_better=True)]
+    middle, last = (mean_disk_rate(points, line["rows"] / 1e6, *part) for part in ((1, 2), (2, 3)))
+    if middle and last:
+        # Examples/s times rows from disk an example: what is left when the hit rate is taken out.
+        cases.append(TierCase(f"{name}: rows from disk, last third against the one before",
+                              "k rows/s", last, middle, "the same run, a third of its rows earlier"))
+        goals.append(Goal(f"{name}: rows from disk a second, last third over the one before",
+                          last / middle, 0.9, at_least=True))
+    return cases
+
+
+@dataclass
+class Point:
+    """A second or so of a run."""
+    seconds: float     # since its start
+    rows: float        # M
+    examples: float    # k a second
+    hit_rate: float
+    longest: float     # pause
+    reads: float       # k a second
+    from_disk: float   # k rows a second
 
 
 def series(timeline):
-    """(seconds, M rows, k examples/s, hit rate, longest pause, k reads/s) between points."""
-    return [(b["seconds"], b["rows"] / 1e6,
-             (b["examples"] - a["examples"]) / (b["seconds"] - a["seconds"]) / 1e3, b["hit_rate"],
-             b["longest"],
-             (b["page_reads"] - a["page_reads"]) / (b["seconds"] - a["seconds"]) / 1e3)
-            for a, b in zip(timeline, timeline[1:])]
+    def point(a, b):
+        k_seconds = (b["seconds"] - a["seconds"]) * 1e3
+        return Point(b["seconds"], b["rows"] / 1e6, (b["examples"] - a["examples"]) / k_seconds,
+                     b["hit_rate"], b["longest"], (b["page_reads"] - a["page_reads"]) / k_seconds,
+                     b["from_disk"] / k_seconds)
+    return [point(a, b) for a, b in zip(timeline, timeline[1:])]
 
 
-def plot_text(timeline, lines=24, width=30):
-    """A line for each part of the run: means, and the longest gap."""
-    points = series(timeline)
+def mean_disk_rate(points, rows, first, end):
+    """k rows from disk a second while the table had first/3 to end/3 of its rows."""
+    rates = [p.from_disk for p in points if first / 3 <= p.rows / rows < end / 3]
+    return sum(rates) / len(rates) if rates else 0
+
+
+def plot_text(points, lines=24, width=30):
+    """A line for each part of the run: means, and the longest pause."""
     if not points:
         return
-    most = max(p[2] for p in points)
+    most = max(p.examples for p in points)
     print(f"\n{'time':>7}  {'rows':>8}  {'examples/s':>10}  {'':{width}}  {'hit rate':>8}  "
-          f"{'':{width}}  longest pause   reads/s  reads an example")
+          f"{'longest pause':>13}  {'from disk':>10}  {'an example':>10}  {'reads/s':>8}")
     step = max(1, -(-len(points) // lines))
     for i in range(0, len(points), step):
         part = points[i:i + step]
-        rate, hits, reads = (sum(p[k] for p in part) / len(part) for k in (2, 3, 5))
-        print(f"{part[-1][0]:>5.0f} s  {part[-1][1]:>6.1f} M  {rate:>8.1f} k  "
+        rate, hits, reads, disk = (sum(getattr(p, name) for p in part) / len(part)
+                                   for name in ("examples", "hit_rate", "reads", "from_disk"))
+        print(f"{part[-1].seconds:>5.0f} s  {part[-1].rows:>6.1f} M  {rate:>8.1f} k  "
               f"{'#' * round(rate / most * width):{width}}  {hits:>8.1%}  "
-              f"{'#' * round(hits * width):{width}}  {max(p[4] for p in part):>11.2f} s  "
-              f"{reads:>6.0f} k  {reads / max(rate, 1e-9):>16.1f}")
+              f"{max(p.longest for p in part):>11.2f} s  {disk:>6.0f} k/s  "
+              f"{disk / max(rate, 1e-9):>10.1f}  {reads:>6.0f} k")
     print(flush=True)
 
 
