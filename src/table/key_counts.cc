@@ -84,15 +84,14 @@ int Locate(const std::byte* line, uint32_t value, uint32_t mask) {
 }  // namespace
 
 void SpilledCounts::Set(uint64_t hash, uint32_t count) {
-  if (4 * (size_ + 1) > 3 * entries_.size()) {
+  // Only a new entry makes it grow, so that its size is a function of its entries.
+  if (Get(hash) == 0 && 4 * ++size_ > 3 * entries_.size()) {
     Array<Entry> old(std::max<size_t>(16, 2 * entries_.size()), Entry{0, 0});
     old.swap(entries_);
     for (const Entry& entry : old)
       if (entry.count != 0) entries_[Slot(entry.hash)] = entry;
   }
-  Entry& entry = entries_[Slot(hash)];
-  size_ += entry.count == 0;
-  entry = {hash, count};
+  entries_[Slot(hash)] = {hash, count};
 }
 
 Array<SpilledCounts::Entry> SpilledCounts::Sorted() const {

@@ -62,5 +62,18 @@ TEST(KeyCounts, CountsItsKeysOnce) {
   EXPECT_EQ(counts.capacity(), 6000u);
 }
 
+TEST(SpilledCounts, GrowsWithNewKeysAlone) {
+  SpilledCounts counts;
+  for (uint64_t key = 1; key <= 1000; ++key) {
+    counts.Set(key, 1);
+    const size_t bytes = counts.bytes();
+    for (uint64_t before = 1; before <= key; ++before) counts.Set(before, 2);
+    ASSERT_EQ(counts.bytes(), bytes) << key;
+    ASSERT_EQ(counts.size(), key);
+    ASSERT_EQ(counts.Get(key), 2);
+    ASSERT_EQ(counts.Get(key + 1), 0);
+  }
+}
+
 }  // namespace
 }  // namespace terrace
