@@ -49,11 +49,10 @@ struct RowMove {
 };
 using RowMoves = Array<RowMove>;
 
-// Moves are carried out in chunks: small enough to take little memory, large enough for the disk to
-// have a long queue.
-inline constexpr int64_t kMostChunkRows = 32 << 10;
-// By so many threads: while one finds its rows' pages or copies rows, the other keeps the device
-// busy.
+// Moves are carried out in chunks by so many threads: while one finds its rows' pages or copies
+// rows, the other keeps the device busy. Chunks are large enough for a long queue, and small enough
+// that neither waits long for the other where a window begins or ends.
+inline constexpr int64_t kMostChunkRows = 4 << 10;
 inline constexpr int kPullThreads = 2;
 
 // Rows on their way to the disk.

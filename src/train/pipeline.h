@@ -109,7 +109,7 @@ class Pipeline {
     std::jthread thread;
   };
 
-  static constexpr int kWriteBacks = 4;  // that exist at once
+  static constexpr int kWriteBacks = 12;  // that exist at once
 
   // One thread of the pull stage.
   struct Puller {
