@@ -1,8 +1,8 @@
 // The stages around training: `read` makes batches, `dedup` finds the distinct keys of each and who
 // uses them, `plan` finds their rows; with a disk tier `pull` brings those that are not in memory,
 // `link` finds who uses each and `push` writes those that leave memory. One thread each, but for
-// dedup, whose threads take different batches; bounded queues between them; the caller is the
-// `train` stage.
+// dedup, whose threads take different batches, and pull, whose threads take different rows; bounded
+// queues between them; the caller is the `train` stage.
 //
 // Evaluation batches travel the same way, in stream order: a test key is looked up exactly between
 // the training batches before and after it, so results do not depend on how far ahead the stages
