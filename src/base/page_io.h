@@ -61,7 +61,10 @@ enum class IoEngine {
 struct BatchReaderOptions {
   IoEngine engine = IoEngine::kAuto;
   int depth = 128;             // reads under way at once
-  size_t max_read = 32 << 10;  // bytes; depth * max_read is held in memory
+  size_t max_read = 32 << 10;  // bytes
+
+  // At most: for reads under way, and for as many that have arrived.
+  size_t memory_bytes() const { return 2 * static_cast<size_t>(depth) * max_read; }
 };
 
 }  // namespace terrace

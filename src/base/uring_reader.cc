@@ -48,8 +48,10 @@ class Ring {
   bool open_ = false;
 };
 
-// One ring. A slot is a buffer and the read that is under way in it; the slot's number is the
-// user data of its requests.
+// One ring. A slot is a buffer and the read that is under way or has arrived in it; the slot's
+// number is the user data of its requests. There are twice as many slots as reads may be under way:
+// when some arrive, the next ones are handed over before anybody looks at them. Virtual disks
+// complete many reads at once and would wait meanwhile.
 //
 // A ring that only one thread may use takes less CPU a read. So the ring belongs to the first
 // thread that reads; when another one comes, it is replaced by a ring for all.
@@ -72,6 +74,13 @@ class UringReader : public BatchReader {
     uint32_t got = 0;  // bytes of it
   };
 
+  // One call of Read.
+  struct Progress {
+    std::span<const PageRead> reads;
+    size_t next = 0;  // to be handed over
+    std::exception_ptr failure;
+  };
+
   void RegisterBuffers();
   // Makes the ring one that this thread may use.
   void Enter();
@@ -79,8 +88,12 @@ class UringReader : public BatchReader {
   void SubmitAndWait(size_t wait_for);
   // Handles one completion; true when the slot's read has ended, false when it goes on.
   bool Complete(size_t slot, int result, const PageRead& read);
+  void QueueNext(Progress* progress);
+  // Moves slots whose reads have ended to arrived_.
+  void Collect(Progress* progress);
 
   const size_t max_read_;
+  const size_t depth_;
   const size_t group_;
   ReadBuffers buffers_;
   Ring ring_;
@@ -89,13 +102,16 @@ class UringReader : public BatchReader {
   size_t registered_ = 0;  // slots below this have registered buffers
   std::vector<Slot> slots_;
   std::vector<size_t> free_;
+  std::vector<size_t> arrived_;
+  size_t under_way_ = 0;
 };
 
 UringReader::UringReader(const BatchReaderOptions& options)
     : max_read_(options.max_read),
-      group_(std::clamp<size_t>(static_cast<size_t>(options.depth) / 8, 1, kMaxGroup)),
-      buffers_(static_cast<size_t>(options.depth), options.max_read),
-      slots_(static_cast<size_t>(options.depth)) {
+      depth_(static_cast<size_t>(options.depth)),
+      group_(std::clamp<size_t>(depth_ / 4, 1, kMaxGroup)),
+      buffers_(2 * depth_, options.max_read),
+      slots_(2 * depth_) {
   for (size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
 }
 
@@ -168,43 +184,59 @@ bool UringReader::Complete(size_t slot, int result, const PageRead& read) {
   return false;
 }
 
+void UringReader::QueueNext(Progress* progress) {
+  while (progress->failure == nullptr && progress->next < progress->reads.size() &&
+         under_way_ < depth_ && !free_.empty()) {
+    const size_t slot = free_.back();
+    free_.pop_back();
+    slots_[slot] = {progress->next, 0};
+    Queue(slot, progress->reads[progress->next++]);
+    ++under_way_;
+  }
+}
+
+void UringReader::Collect(Progress* progress) {
+  io_uring_cqe* cqe = nullptr;
+  while (io_uring_peek_cqe(ring_.get(), &cqe) == 0) {
+    const size_t slot = io_uring_cqe_get_data64(cqe);
+    const int result = cqe->res;
+    io_uring_cqe_seen(ring_.get(), cqe);
+    const PageRead& read = progress->reads[slots_[slot].index];
+    bool ended = true;
+    try {
+      if (progress->failure == nullptr) ended = Complete(slot, result, read);
+    } catch (...) {
+      progress->failure = std::current_exception();
+    }
+    if (!ended) {
+      Queue(slot, read);
+      continue;
+    }
+    --under_way_;
+    arrived_.push_back(slot);
+  }
+}
+
 void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
   for (const PageRead& read : reads) TERRACE_CHECK(read.size >= 1 && read.size <= max_read_);
   Enter();
-  std::exception_ptr failure;
-  size_t next = 0;
-  size_t under_way = 0;
-  const auto more = [&] { return failure == nullptr && next < reads.size() && !free_.empty(); };
+  Progress progress{reads, 0, nullptr};
   for (;;) {
-    for (size_t i = 0; i < group_ && more(); ++i) {
-      const size_t slot = free_.back();
-      free_.pop_back();
-      slots_[slot] = {next, 0};
-      Queue(slot, reads[next++]);
-      ++under_way;
-    }
-    if (under_way == 0) break;
-    SubmitAndWait(more() ? 0 : std::min(group_, under_way));
-    io_uring_cqe* cqe = nullptr;
-    while (io_uring_peek_cqe(ring_.get(), &cqe) == 0) {
-      const size_t slot = io_uring_cqe_get_data64(cqe);
-      const int result = cqe->res;
-      io_uring_cqe_seen(ring_.get(), cqe);
-      const size_t index = slots_[slot].index;
+    QueueNext(&progress);
+    if (under_way_ == 0 && arrived_.empty()) break;
+    SubmitAndWait(arrived_.empty() ? std::min(group_, under_way_) : 0);
+    for (const size_t slot : arrived_) {
       try {
-        if (failure == nullptr && !Complete(slot, result, reads[index])) {
-          Queue(slot, reads[index]);
-          continue;
-        }
-        if (failure == nullptr) done(index, buffers_[slot]);
+        if (progress.failure == nullptr) done(slots_[slot].index, buffers_[slot]);
       } catch (...) {
-        failure = std::current_exception();
+        progress.failure = std::current_exception();
       }
       free_.push_back(slot);
-      --under_way;
     }
+    arrived_.clear();
+    Collect(&progress);
   }
-  if (failure != nullptr) std::rethrow_exception(failure);
+  if (progress.failure != nullptr) std::rethrow_exception(progress.failure);
 }
 
 }  // namespace

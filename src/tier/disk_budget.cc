@@ -10,6 +10,10 @@
 namespace terrace {
 namespace {
 
+// By all readers. The queue of a virtual disk has 256 places, and a read takes three of them; what
+// finds none is handed over by another thread of the kernel, later and for twice the CPU time. The
+// fastest disks have enough to do with so many.
+constexpr int kReadsUnderWay = 80;
 constexpr size_t kBatchKeyBytes = 64;      // of a lookup: the key sorted, its request, its read
 constexpr size_t kMergeFixed = 3 << 20;    // read and write buffers of a merge
 constexpr double kIndexEntryBytes = 12.7;  // 11 bytes a slot, slots 82 to 92 % full
@@ -28,21 +32,19 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   const size_t page = layout.page_bytes;
   const size_t partitions = static_cast<size_t>(layout.partitions());
   reader.engine = options.io;
-  // All readers' reads together fit the queue of a usual device, 256: more would wait in the
-  // kernel. Where memory is short, first reads under way are given up, then long reads, then
-  // readers.
+  // Where memory is short, first reads under way are given up, then long reads, then readers.
   reader.max_read = std::max<size_t>(page, 16 << 10);
   readers = std::max(options.readers, 1);
+  reader.depth = std::max(kReadsUnderWay / readers, 1);
   const auto larger_than = [&](size_t bytes) {
-    return static_cast<size_t>(readers * reader.depth) * reader.max_read > bytes;
+    return static_cast<size_t>(readers) * reader.memory_bytes() > bytes;
   };
-  while (larger_than(memory_bytes / 16) && reader.depth > 64) reader.depth /= 2;
+  while (larger_than(memory_bytes / 16) && reader.depth > 32) reader.depth /= 2;
   if (larger_than(memory_bytes / 16)) {
     reader.max_read = page;
     while (larger_than(memory_bytes / 64) && reader.depth > 16) reader.depth /= 2;
     while (larger_than(memory_bytes / 64) && readers > 1) --readers;
   }
-  const size_t reader_bytes = static_cast<size_t>(reader.depth) * reader.max_read;
   // Rows that come again soon are replaced in the buffer and never written.
   const size_t newest = options.buffer_bytes > 0 ? options.buffer_bytes : memory_bytes / 8;
   const size_t pages =
@@ -51,7 +53,7 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
   batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,
                                   4096, options.batch_keys > 0 ? options.batch_keys : 8 << 20);
-  buffers = static_cast<size_t>(readers) * (reader_bytes + batch_keys * kBatchKeyBytes) +
+  buffers = static_cast<size_t>(readers) * (reader.memory_bytes() + batch_keys * kBatchKeyBytes) +
             partitions * pages * page + merge_bytes + kMergeFixed;
   const size_t least = buffers + partitions * 400 + kLeastIndex;
   if (memory_bytes < least)

@@ -46,8 +46,7 @@ TEST(DiskBudget, ThePartsAreWithinTheWhole) {
         std::optional<DiskBudget> budget;
         if (!Failure([&] { budget.emplace(Options(memory), layout); }).empty()) continue;
         ++fitted;
-        const size_t readers = static_cast<size_t>(budget->readers) *
-                               static_cast<size_t>(budget->reader.depth) * budget->reader.max_read;
+        const size_t readers = static_cast<size_t>(budget->readers) * budget->reader.memory_bytes();
         const size_t put_buffers =
             static_cast<size_t>(partitions) * budget->buffer_rows * (row_bytes + 8);
         ASSERT_LE(readers + put_buffers + budget->merge_bytes, budget->buffers);
