@@ -92,6 +92,21 @@ int64_t BytesOf(const std::vector<T>& array) {
 
 }  // namespace
 
+uint32_t KeysOfEachBag(const KeyGroup& group) {
+  const std::vector<uint32_t>& offsets = group.offsets;
+  const size_t bags = offsets.size() - 1;
+  if (bags == 0 || offsets[bags] % bags != 0) return 0;
+  const auto keys = static_cast<uint32_t>(offsets[bags] / bags);
+  uint32_t different = 0;
+  for (size_t bag = 0; bag < bags; ++bag) different |= offsets[bag + 1] - offsets[bag] - keys;
+  return different == 0 ? keys : 0;
+}
+
+void FillOffsets(size_t bags, uint32_t keys, std::vector<uint32_t>* offsets) {
+  offsets->resize(bags + 1);
+  for (size_t bag = 0; bag <= bags; ++bag) (*offsets)[bag] = static_cast<uint32_t>(bag) * keys;
+}
+
 Batch MakeBatch(const BatchShape& shape) {
   Batch batch;
   batch.dense_columns = shape.dense_columns;

@@ -18,6 +18,11 @@ struct KeyGroup {
   std::vector<float> values;  // [occurrences], or empty: every value is 1
 };
 
+// How many keys each bag of a group with some has, if all have as many; else 0.
+uint32_t KeysOfEachBag(const KeyGroup& group);
+// The offsets of `bags` such bags.
+void FillOffsets(size_t bags, uint32_t keys, std::vector<uint32_t>* offsets);
+
 // The label in place of one where a line to be scored has no example (OpenDataOptions::labels).
 inline constexpr float kNoExample = -1;
 

@@ -132,5 +132,22 @@ TEST(Batch, AppendRefusesARangeOutsideTheBatch) {
   EXPECT_THROW(AppendExamples(batch, 1, 4, &to), Error);
 }
 
+TEST(Batch, BagsThatAllHaveAsManyKeysAreFoundAndMadeAgain) {
+  const auto keys_of_each = [](std::vector<uint32_t> offsets) {
+    KeyGroup group;
+    group.offsets = std::move(offsets);
+    return KeysOfEachBag(group);
+  };
+  EXPECT_EQ(keys_of_each({0, 1, 2, 3}), 1U);
+  EXPECT_EQ(keys_of_each({0, 5, 10}), 5U);
+  EXPECT_EQ(keys_of_each({0, 1, 3}), 0U);
+  EXPECT_EQ(keys_of_each({0, 2, 2, 3}), 0U);  // as many keys as bags
+  EXPECT_EQ(keys_of_each({0, 0, 0}), 0U);
+  EXPECT_EQ(keys_of_each({0}), 0U);
+  std::vector<uint32_t> offsets = {7, 7};
+  FillOffsets(3, 5, &offsets);
+  EXPECT_THAT(offsets, ElementsAre(0, 5, 10, 15));
+}
+
 }  // namespace
 }  // namespace terrace

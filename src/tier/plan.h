@@ -22,9 +22,9 @@ struct TablePlan {
   Array<uint32_t> clicks;  // [rows] or empty
   bool refused = false;    // there are such keys
   // Of the tier.
-  Array<uint32_t> row_positions;  // [rows]: place in the arena
+  Array<uint32_t> row_positions;  // [rows]: place in the arena; 0: not in memory yet
   Array<uint32_t> positions;      // [occurrences]: the same of each key, in the memory of `rows`
-  Array<uint32_t> missing;        // rows that are not in memory yet
+  int64_t missing = 0;            // rows that are not in memory yet
 
   int64_t bytes() const;
 };

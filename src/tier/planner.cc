@@ -125,7 +125,7 @@ int64_t TablePlan::bytes() const {
                               4 * (rows.capacity() + row_offsets.capacity() + row_bags.capacity() +
                                    scales.capacity() + row_scales.capacity() +
                                    row_positions.capacity() + positions.capacity() +
-                                   missing.capacity() + shows.capacity() + clicks.capacity()));
+                                   shows.capacity() + clicks.capacity()));
 }
 
 void Planner::PlanKeys(const PlanInput& input, TablePlan* plan) {

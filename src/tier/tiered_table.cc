@@ -98,37 +98,41 @@ void TieredTable::SetPins(std::span<const uint32_t> positions, uint32_t stamp, b
 void TieredTable::Touch(uint32_t stamp, bool training, TablePlan* plan) {
   SetSize(&plan->row_positions, plan->row_keys.size());
   memory_.Find(plan->row_keys, plan->row_positions);
-  SetSize(&plan->missing, plan->row_keys.size());
-  plan->missing.clear();
-  found_.clear();
-  for (size_t r = 0; r < plan->row_positions.size(); ++r) {
-    const uint32_t position = plan->row_positions[r];
-    if (position != 0)
-      found_.push_back(position);
-    else
-      plan->missing.push_back(static_cast<uint32_t>(r));
-  }
+  ListRows(*plan);
+  plan->missing = Count(missing_.size());
   SetPins(found_, stamp, training);
 }
 
+// What the batch has in memory, and what not.
+void TieredTable::ListRows(const TablePlan& plan) {
+  const size_t rows = plan.row_positions.size();
+  SetSize(&found_, rows);
+  SetSize(&missing_, rows);
+  size_t found = 0;
+  for (size_t r = 0; r < rows; ++r) {
+    const uint32_t position = plan.row_positions[r];
+    found_[found] = position;
+    missing_[r - found] = static_cast<uint32_t>(r);
+    found += position != 0 ? 1 : 0;
+  }
+  found_.resize(found);
+  missing_.resize(rows - found);
+}
+
 void TieredTable::TouchMissing(uint32_t stamp, bool training, TablePlan* plan) {
-  if (plan->missing.empty()) return;
+  if (plan->missing == 0) return;
+  ListRows(*plan);
   keys_.clear();
-  for (uint32_t row : plan->missing) keys_.push_back(plan->row_keys[row]);
+  for (uint32_t row : missing_) keys_.push_back(plan->row_keys[row]);
   new_positions_.resize(keys_.size());
   memory_.Find(keys_, new_positions_);
   found_.clear();
-  size_t still = 0;
   for (size_t i = 0; i < keys_.size(); ++i) {
-    const uint32_t row = plan->missing[i];
-    if (new_positions_[i] == 0) {
-      plan->missing[still++] = row;
-      continue;
-    }
-    plan->row_positions[row] = new_positions_[i];
+    if (new_positions_[i] == 0) continue;
+    plan->row_positions[missing_[i]] = new_positions_[i];
     found_.push_back(new_positions_[i]);
   }
-  plan->missing.resize(still);
+  plan->missing -= Count(found_.size());
   SetPins(found_, stamp, training);
 }
 
@@ -166,7 +170,7 @@ bool TieredTable::MakeFree(int64_t rows, uint32_t done) {
 
 bool TieredTable::Reserve(const TablePlan& plan, uint32_t done) {
   ReclaimGuests(done);
-  return MakeFree(Count(plan.missing.size()), done);
+  return MakeFree(plan.missing, done);
 }
 
 RowMove TieredTable::TakeFree() {
@@ -182,19 +186,17 @@ RowMove TieredTable::TakeFree() {
 }
 
 void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
-  const size_t missing = plan->missing.size();
+  ListRows(*plan);
+  const size_t missing = missing_.size();
   lookups_ += Count(plan->row_keys.size());
-  hits_ += Count(plan->row_keys.size() - missing);
-  found_.clear();
-  for (uint32_t position : plan->row_positions)
-    if (position != 0) found_.push_back(position);
+  hits_ += Count(found_.size());
   policy_->Use(found_, stamp);
 
   new_positions_.resize(missing);
   keys_.resize(missing);
   for (size_t i = 0; i < missing; ++i) {
     RowMove move = TakeFree();
-    const uint32_t row = plan->missing[i];
+    const uint32_t row = missing_[i];
     move.key = keys_[i] = plan->row_keys[row];
     move.fetch = move.create = true;
     new_positions_[i] = plan->row_positions[row] = move.position;
@@ -203,7 +205,7 @@ void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
   }
   memory_.Insert(keys_, new_positions_);
   policy_->Add(new_positions_, stamp);
-  plan->missing.clear();
+  plan->missing = 0;
 }
 
 void TieredTable::ReclaimGuests(uint32_t done) {
@@ -216,7 +218,7 @@ void TieredTable::ReclaimGuests(uint32_t done) {
 
 bool TieredTable::ReserveGuests(const TablePlan& plan, uint32_t done) {
   ReclaimGuests(done);
-  const int64_t lack = Count(plan.missing.size()) - Count(guest_free_.size());
+  const int64_t lack = plan.missing - Count(guest_free_.size());
   if (lack <= 0) return true;
   // Earlier test batches give theirs back soon. One that is larger than all guests together takes
   // rows of the training set.
@@ -230,7 +232,8 @@ bool TieredTable::ReserveGuests(const TablePlan& plan, uint32_t done) {
 void TieredTable::PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
   Guests guests;
   guests.stamp = stamp;
-  for (uint32_t row : plan->missing) {
+  ListRows(*plan);
+  for (uint32_t row : missing_) {
     RowMove move;
     if (!guest_free_.empty()) {
       move.position = guest_free_.back();
@@ -244,9 +247,9 @@ void TieredTable::PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves) 
     guests.positions.push_back(move.position);
     moves->push_back(move);
   }
-  eval_reads_ += Count(plan->missing.size());
+  eval_reads_ += plan->missing;
   if (!guests.positions.empty()) guests_.push_back(std::move(guests));
-  plan->missing.clear();
+  plan->missing = 0;
 }
 
 void TieredTable::EndWindow(RowMoves* moves) {
@@ -262,9 +265,17 @@ void TieredTable::Sort(RowMoves* moves) {
   for (size_t i = 0; i < moves->size(); ++i)
     order_[i] = {MixOfKey((*moves)[i].key), static_cast<uint32_t>(i)};
   SortItems(&order_, &sorting_);
-  sorted_.resize(moves->size());
-  for (size_t i = 0; i < order_.size(); ++i) sorted_[i] = (*moves)[order_[i].index];
-  moves->swap(sorted_);
+  // In place, along the cycles of the permutation.
+  for (size_t start = 0; start < order_.size(); ++start) {
+    const RowMove first = (*moves)[start];
+    size_t to = start;
+    for (size_t from; (from = order_[to].index) != start; to = from) {
+      (*moves)[to] = (*moves)[from];
+      order_[to].index = static_cast<uint32_t>(to);
+    }
+    (*moves)[to] = first;
+    order_[to].index = static_cast<uint32_t>(to);
+  }
 }
 
 std::vector<bool> TieredTable::Resident() const {

@@ -162,6 +162,7 @@ class TieredTable {
   static uint32_t Pin(uint32_t stamp, bool dirty) { return stamp << 1 | uint32_t{dirty}; }
   uint32_t* pins() const { return reinterpret_cast<uint32_t*>(pin_arena_.data()); }
   void SetPins(std::span<const uint32_t> positions, uint32_t stamp, bool training);
+  void ListRows(const TablePlan& plan);
   int64_t Grow(int64_t rows);
   bool MakeFree(int64_t rows, uint32_t done);
   void ReclaimGuests(uint32_t done);
@@ -185,10 +186,10 @@ class TieredTable {
   std::vector<uint32_t> guest_free_;
   std::deque<Guests> guests_;
   int64_t guest_rows_ = 0;  // positions 1 ... guest_rows_
-  Array<uint32_t> victims_, found_, new_positions_;
+  Array<uint32_t> victims_, new_positions_;
+  Array<uint32_t> found_, missing_;  // of ListRows: positions, and rows of the plan
   Array<uint64_t> keys_;
   Array<KeyItem> order_, sorting_;
-  RowMoves sorted_;
 
   std::atomic<int64_t> lookups_{0}, hits_{0}, from_disk_{0}, created_{0}, evicted_{0}, written_{0},
       eval_reads_{0}, eval_evicted_{0}, expired_{0};

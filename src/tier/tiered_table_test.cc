@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
+#include "tier/disk_page.h"
 #include "tier/tiered_testing.h"
 
 namespace terrace {
@@ -142,6 +144,23 @@ TEST_F(TieredTableTest, TablesShareRoomUntilItIsGone) {
   EXPECT_EQ(other.table.most_rows(), 5);
   EXPECT_EQ(table().most_rows(), 2);  // its own are nobody else's
   EXPECT_EQ(test_.room.bytes, 0);
+}
+
+TEST(TieredTable, MovesAreSortedInTheOrderOfTheDisk) {
+  TestTable test(SmallTable(4), PolicyKind::kLru, 8);
+  RowMoves moves(1000);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    moves[i].key = 7 * i + 1;
+    moves[i].position = static_cast<uint32_t>(i);
+  }
+  test.table.Sort(&moves);
+  std::set<uint32_t> positions;
+  for (size_t i = 0; i < moves.size(); ++i) {
+    EXPECT_EQ(moves[i].key, 7 * uint64_t{moves[i].position} + 1);
+    EXPECT_TRUE(i == 0 || MixOfKey(moves[i - 1].key) < MixOfKey(moves[i].key));
+    positions.insert(moves[i].position);
+  }
+  EXPECT_EQ(positions.size(), moves.size());
 }
 
 TEST(TieredTable, RowsThatAreDueAreNotWrittenWhenTheyLeave) {

@@ -135,7 +135,10 @@ void Pipeline::Join() {
 
 std::unique_ptr<WorkItem> Pipeline::Next() {
   std::optional<std::unique_ptr<WorkItem>> item = plan_queue_.Pop();
-  if (item) return std::move(*item);
+  if (item) {
+    next_at_ = NowSeconds();
+    return std::move(*item);
+  }
   Join();
   MutexLock lock(&mu_);
   if (error_) std::rethrow_exception(error_);
@@ -146,6 +149,10 @@ void Pipeline::Recycle(std::unique_ptr<WorkItem> item) {
   {
     MutexLock lock(&progress_mu_);
     done_ = WindowPlanner::StampOf(*item);
+    if (item->has_batch()) {
+      trained_seconds_ += NowSeconds() - next_at_;
+      ++trained_;
+    }
     progressed_.NotifyAll();
   }
   if (item->kind == WorkItem::Kind::kSnapshot) return;
@@ -206,6 +213,7 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
     if (training && chooses) CountUses(input, item->batch.labels, &item->plans[g]);
   }
   GiveKeys(&item->batch);
+  if (!state_.tiered.empty()) GiveOffsets(item);
 }
 
 StageTime Pipeline::dedup_time() const {

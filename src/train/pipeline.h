@@ -128,6 +128,9 @@ class Pipeline {
   std::unique_ptr<WorkItem> NewItem();
   void GiveKeys(Batch* batch) EXCLUDES(mu_);
   void TakeKeys(Batch* batch) EXCLUDES(mu_);
+  void GiveOffsets(WorkItem* item) EXCLUDES(mu_);
+  void TakeOffsets(WorkItem* item) EXCLUDES(mu_);
+  int64_t KeyedItems() const;
   void DedupLoop(DedupWorker* worker);
   void DedupItem(std::vector<Planner>* planners, WorkItem* item);
   uint32_t TickOf(const Batch& batch);
@@ -151,6 +154,7 @@ class Pipeline {
   bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
   void PullLoop();
   bool PullWindow(Window* window, Workers* team);
+  void PaceWindows(int64_t moves, int64_t batches, double seconds) EXCLUDES(progress_mu_);
   bool PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker);
   bool WaitForWrites() EXCLUDES(progress_mu_);
   void LinkLoop();
@@ -184,6 +188,8 @@ class Pipeline {
   ItemQueue pulled_queue_;
   BoundedQueue<std::unique_ptr<WriteBack>> write_queue_;
   BoundedQueue<std::unique_ptr<WriteBack>> free_writes_;
+
+  double next_at_ = 0;  // of the caller: when it got its last item
 
   // Of the read thread, then readable after the end.
   StageTime read_time_;
@@ -223,8 +229,11 @@ class Pipeline {
   std::vector<Puller> pullers_;
   StageTime link_time_;
   StageTime push_time_;
-  // Moves that pull carries out in the longest time a batch should wait, by its pace up to now.
+  // Moves of a window that training would wait for as long as it may, by the pace of both up to
+  // now.
   std::atomic<int64_t> pull_moves_{0};
+  double paced_seconds_ = 0;  // trained_seconds_ and trained_ when pull last looked
+  int64_t paced_batches_ = 0;
   int64_t link_bytes_ = 0;  // of the largest batch's inverse indexes
   int64_t push_bytes_ = 0;
   std::atomic<int64_t> writes_started_{0};  // of pull
@@ -235,6 +244,8 @@ class Pipeline {
   Mutex progress_mu_;
   CondVar progressed_;
   uint32_t done_ GUARDED_BY(progress_mu_) = 0;
+  int64_t trained_ GUARDED_BY(progress_mu_) = 0;  // batches
+  double trained_seconds_ GUARDED_BY(progress_mu_) = 0;
   int64_t writes_ended_ GUARDED_BY(progress_mu_) = 0;
   bool cancelled_ GUARDED_BY(progress_mu_) = false;
 
@@ -242,6 +253,8 @@ class Pipeline {
   std::exception_ptr error_ GUARDED_BY(mu_);
   // Memory for keys of the next batches: after dedup a batch does not need its own any more.
   std::vector<std::vector<uint64_t>> spare_keys_ GUARDED_BY(mu_);
+  // The same for offsets, with a disk tier.
+  std::vector<std::vector<uint32_t>> spare_offsets_ GUARDED_BY(mu_);
   // Memory for the inverse indexes of the next batches, in plans that have nothing else.
   std::vector<TablePlan> spare_links_ GUARDED_BY(mu_);
 

@@ -10,13 +10,6 @@
 #include "train/pipeline.h"
 
 namespace terrace {
-namespace {
-
-// All batches of a window wait while its rows come: fewer rows where those take longer.
-constexpr double kPullSeconds = 0.7;
-constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
-
-}  // namespace
 
 // --- pull ---
 
@@ -45,18 +38,30 @@ void Pipeline::PullLoop() {
     }
     if (!window) break;
     const double begin = NowSeconds();
-    size_t moves = 0;
-    for (const RowMoves& of_table : window->moves) moves += of_table.size();
+    int64_t moves = 0;
+    for (const RowMoves& of_table : window->moves) moves += static_cast<int64_t>(of_table.size());
     if (!PullWindow(&*window, &team)) return;
     if (saver_ != nullptr) saver_->WindowPulled();
-    if (const double seconds = NowSeconds() - begin; moves >= kPacedMoves && seconds > 0)
-      pull_moves_ = std::max(
-          kPacedMoves, static_cast<int64_t>(static_cast<double>(moves) * kPullSeconds / seconds));
+    PaceWindows(moves, static_cast<int64_t>(window->items.size()), NowSeconds() - begin);
     for (auto& item : window->items)
       if (!pulled_queue_.Push(std::move(item))) return;
   }
   for (const Puller& puller : pullers_) pull_time_.wait_output += puller.wait_output / kPullThreads;
   pull_time_.busy = NowSeconds() - start - pull_time_.wait_input - pull_time_.wait_output;
+}
+
+void Pipeline::PaceWindows(int64_t moves, int64_t batches, double seconds) {
+  if (moves < kPacedMoves) return;
+  double train_seconds = 0;
+  {
+    MutexLock lock(&progress_mu_);
+    if (trained_ > paced_batches_)
+      train_seconds = (trained_seconds_ - paced_seconds_) * static_cast<double>(batches) /
+                      static_cast<double>(trained_ - paced_batches_);
+    paced_seconds_ = trained_seconds_;
+    paced_batches_ = trained_;
+  }
+  pull_moves_ = MovesForShortPauses(moves, seconds, train_seconds);
 }
 
 bool Pipeline::PullWindow(Window* window, Workers* team) {
@@ -136,6 +141,7 @@ void Pipeline::LinkLoop() {
       const bool training = (*item)->kind == WorkItem::Kind::kTrain;
       if (training) TakeLinks(item->get());
       int64_t bytes = -(*item)->bytes();
+      TakeOffsets(item->get());
       for (size_t t = 0; t < (*item)->plans.size(); ++t) {
         if (training) LinkRows((*item)->batch.groups[t].offsets, &(*item)->plans[t]);
         FillPositions(&(*item)->plans[t]);

@@ -25,12 +25,12 @@ std::unique_ptr<WorkItem> Pipeline::NewItem() {
 }
 
 void Pipeline::GiveKeys(Batch* batch) {
-  const size_t most = static_cast<size_t>(config_.train.queue + dedup_threads_ + 1);
+  const auto most = static_cast<size_t>(KeyedItems());
   MutexLock lock(&mu_);
   for (KeyGroup& group : batch->groups) {
     if (spare_keys_.size() < most * batch->groups.size())
       spare_keys_.push_back(std::move(group.keys));
-    group.keys = {};
+    std::vector<uint64_t>().swap(group.keys);  // to assign {} would keep the memory
   }
 }
 
@@ -41,6 +41,43 @@ void Pipeline::TakeKeys(Batch* batch) {
     group.keys.swap(spare_keys_.back());
     group.keys.clear();
     spare_keys_.pop_back();
+  }
+  for (KeyGroup& group : batch->groups) {
+    if (spare_offsets_.empty() || group.offsets.capacity() > 1) continue;
+    group.offsets.swap(spare_offsets_.back());
+    group.offsets.assign(1, 0);
+    spare_offsets_.pop_back();
+  }
+}
+
+// Many batches wait for their rows, and offsets that can be made again need not wait with them.
+void Pipeline::GiveOffsets(WorkItem* item) {
+  std::vector<KeyGroup>& groups = item->batch.groups;
+  item->bag_keys.assign(groups.size(), 0);
+  for (size_t g = 0; g < groups.size(); ++g) item->bag_keys[g] = KeysOfEachBag(groups[g]);
+  const auto most = static_cast<size_t>(KeyedItems());
+  MutexLock lock(&mu_);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (item->bag_keys[g] == 0) continue;
+    if (spare_offsets_.size() < most * groups.size())
+      spare_offsets_.push_back(std::move(groups[g].offsets));
+    std::vector<uint32_t>().swap(groups[g].offsets);
+  }
+}
+
+void Pipeline::TakeOffsets(WorkItem* item) {
+  for (size_t g = 0; g < item->bag_keys.size(); ++g) {
+    if (item->bag_keys[g] == 0) continue;
+    KeyGroup& group = item->batch.groups[g];
+    {
+      MutexLock lock(&mu_);
+      if (!spare_offsets_.empty()) {
+        group.offsets.swap(spare_offsets_.back());
+        spare_offsets_.pop_back();
+      }
+    }
+    FillOffsets(static_cast<size_t>(item->batch.examples * group.slots), item->bag_keys[g],
+                &group.offsets);
   }
 }
 

@@ -21,7 +21,7 @@ constexpr int64_t kFirstWindow = 4;  // batches
 constexpr int64_t kAdmissionShare = 12;
 // A move is on the list of the window that is planned, and is sorted there; of one that waits and
 // of one that is pulled.
-constexpr int64_t kMoveBytes = 4 * sizeof(RowMove) + 2 * sizeof(KeyItem);
+constexpr int64_t kMoveBytes = 3 * sizeof(RowMove) + 2 * sizeof(KeyItem);
 
 }  // namespace
 
@@ -42,15 +42,17 @@ void Pipeline::StartTiers(const WorkItem& first) {
     const TableSchema& schema = state_.tables[t]->schema();
     const auto rows = static_cast<int64_t>(first.plans[t].row_keys.size());
     needs.batch_rows.push_back(rows + rows / 8);      // others are larger
-    needs.item_bytes += 8 * needs.batch_rows.back();  // positions and missing rows, still to come
-    // Dedup's tables, and the keys of batches before it.
+    needs.item_bytes += 4 * needs.batch_rows.back();  // positions, still to come
+    // Dedup's tables; keys of batches before it, and offsets.
     const size_t keys = first.plans[t].rows.size();
+    const size_t bags =
+        first.bag_keys[t] > 0 ? keys / static_cast<size_t>(first.bag_keys[t]) : size_t{0};
     needs.fixed_bytes +=
         dedup_threads_ * KeyDedup::BytesFor(keys, first.plans[t].row_keys.size()) +
-        (config_.train.queue + dedup_threads_ + 1) * static_cast<int64_t>(8 * std::bit_ceil(keys));
+        KeyedItems() * static_cast<int64_t>(8 * std::bit_ceil(keys) + 4 * std::bit_ceil(bags));
     const size_t scales = first.plans[t].scales.size();
     const auto links =
-        static_cast<int64_t>(4 * (keys + scales) + 4 * first.plans[t].row_keys.size());
+        static_cast<int64_t>(4 * (keys + scales + bags) + 4 * first.plans[t].row_keys.size());
     needs.fixed_bytes += LinkedItems() * (links + links / 16);
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
@@ -170,6 +172,9 @@ void Pipeline::UseSpareMemory() {
       tier_needs_.budget - tier_needs_.budget / kSpareShare - RssBytes() - promised;
   if (spare > tier_needs_.budget / kLeastSpareShare) room_.bytes += spare / 2;
 }
+
+// Batches with keys: waiting for dedup, and in the hands of read and dedup.
+int64_t Pipeline::KeyedItems() const { return config_.train.queue + dedup_threads_ + 1; }
 
 // Batches with an inverse index: waiting for train, and in the hands of link and train.
 int64_t Pipeline::LinkedItems() const { return config_.train.queue + 2; }

@@ -16,12 +16,19 @@ constexpr int64_t kMostWindow = 64;
 // Where a third of the rows of a batch move, such a window reaches the limit of moves; larger ones
 // would take memory from rows for batches that do not come.
 constexpr int64_t kMovesPerRow = 3;
-// More rows at once are read a little faster, but training advances in larger jerks.
-constexpr int64_t kMostMoves = 256 << 10;
+// More rows at once are read with fewer IOs, but their lists take memory from rows.
+constexpr int64_t kMostMoves = 384 << 10;
 constexpr int64_t kMoveShare = 16;
 constexpr int64_t kOwnBatches = 4;
 // Rounding to pages, the heap's own memory.
 constexpr int64_t kSlackShare = 32;
+
+// All batches of a window wait while its rows come, and meanwhile training works on the window
+// before. So long may it then have nothing to do, ...
+constexpr double kPauseSeconds = 0.7;
+// ... counting on so much of the time that it took up to now.
+constexpr double kHiddenShare = 0.75;
+constexpr double kLargestStep = 16;  // from one window to the next
 
 std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes)); }
 
@@ -82,6 +89,12 @@ TierSizes DivideBudget(const TierNeeds& needs) {
     sizes.guests.push_back(needs.guests ? std::min(more, own / 4) : 0);
   }
   return sizes;
+}
+
+int64_t MovesForShortPauses(int64_t moves, double pull_seconds, double train_seconds) {
+  const double pause = pull_seconds - kHiddenShare * train_seconds;
+  const double share = pause * kLargestStep > kPauseSeconds ? kPauseSeconds / pause : kLargestStep;
+  return std::max(kPacedMoves, static_cast<int64_t>(share * static_cast<double>(moves)));
 }
 
 }  // namespace terrace

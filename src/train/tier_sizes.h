@@ -21,8 +21,9 @@ struct TierNeeds {
   std::vector<int64_t> batch_rows;  // by table: of one batch
   std::vector<int64_t> row_bytes;   // by table: of one row in memory
 
-  // That hold batches at once: next ones, those pulled ahead, the one in training.
-  int64_t windows() const { return prefetch + (look_ahead ? 3 : 2); }
+  // Whose batches exist at once: the next one, those pulled ahead, and the one in training, whose
+  // batches become the last ones that are known as they are trained.
+  int64_t windows() const { return prefetch + (look_ahead ? 2 : 1); }
 };
 
 struct TierSizes {
@@ -36,5 +37,11 @@ struct TierSizes {
 
 // Throws Error(kUsage) with the budget that is needed if one batch's rows do not fit.
 TierSizes DivideBudget(const TierNeeds& needs);
+
+// How many moves a window may have so that training does not pause for too long, if `moves` took
+// `pull_seconds` while training needed `train_seconds` for as many batches. Larger windows bring
+// more rows a read.
+inline constexpr int64_t kPacedMoves = 16 << 10;  // fewer say little about the pace
+int64_t MovesForShortPauses(int64_t moves, double pull_seconds, double train_seconds);
 
 }  // namespace terrace

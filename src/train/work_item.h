@@ -50,6 +50,9 @@ struct WorkItem {
   uint64_t number = 0;   // of all items, in stream order
   Batch batch;
   std::vector<TablePlan> plans;
+  // With a disk tier, between dedup and link, by key group: how many keys each bag has, where all
+  // have as many: their offsets are not kept. 0: they are.
+  std::vector<uint32_t> bag_keys;
   std::unique_ptr<SnapshotPoint> snapshot;  // of its kind alone
 
   int64_t bytes() const {
