@@ -27,8 +27,8 @@ class TrainCase {
     const auto batch = static_cast<uint64_t>(SmallRun(case_.model).train.batch);
     const uint64_t epoch_batches = 100 + Pick(batch <= 64 ? 300 : 100);
     case_.examples = std::max<uint64_t>(batch, 17) * epoch_batches;
-    // More rows than fit into the smallest budget of memory, most times.
-    if (Pick(4) > 0) case_.features = 5000 + Pick(30000);
+    // Many more rows than fit into the smallest budget of memory, most times.
+    if (Pick(4) > 0) case_.features = 30000 + Pick(100000);
     const uint64_t files = 2 + Pick(4);
     for (uint64_t i = 0; i < files; ++i)
       WriteExamples(case_, 8 * number + i, case_.examples / files + 1,
