@@ -55,6 +55,14 @@ void* MapHugePages(size_t bytes) {
   return begin + before;
 }
 
+// `bytes` are whole pages. MAP_FAILED when memory runs out.
+void* Map(size_t bytes) {
+  if (bytes < kHugePage)
+    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const data = MapHugePages(bytes);
+  return data == nullptr ? MAP_FAILED : data;
+}
+
 void* TryAllocate(size_t bytes, bool zeroed) {
   if (bytes > SIZE_MAX - kHugePage) return nullptr;
   if (bytes >= kHuge) return MapHugePages(RoundUp(bytes, kPage));  // fresh pages are zero
@@ -100,9 +108,7 @@ void MappedBytes::Resize(size_t bytes) {
   if (after == 0) {
     *this = MappedBytes();
   } else if (after != before) {
-    void* const data = data_ == nullptr ? mmap(nullptr, after, PROT_READ | PROT_WRITE,
-                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                        : Remap(data_, before, after);
+    void* const data = data_ == nullptr ? Map(after) : Remap(data_, before, after);
     if (data == MAP_FAILED) FailOutOfMemory(bytes);
     data_ = static_cast<std::byte*>(data);
   }

@@ -59,6 +59,7 @@ void SetSize(Array<T>* array, size_t size) {
 
 // Bytes in a mapping of their own: a new size moves no bytes, and what is given up goes back to the
 // system at once. For arrays that grow and shrink in large steps for as long as the process lives.
+// What is mapped at once for the first time is on huge pages, as far as they fit.
 class MappedBytes {
  public:
   MappedBytes() = default;

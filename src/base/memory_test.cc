@@ -34,6 +34,20 @@ TEST(AllocateArray, ExplainsThatMemoryRanOut) {
   }
 }
 
+TEST(MappedBytes, StartsOnAHugePageAndKeepsItsBytes) {
+  constexpr size_t kHugePage = 2 << 20;
+  MappedBytes bytes;
+  bytes.Resize(kHugePage);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % kHugePage, 0u);
+  std::fill_n(bytes.data(), kHugePage, std::byte{7});
+  for (const size_t size : {3 * kHugePage, size_t{5000}}) {
+    bytes.Resize(size);
+    const size_t kept = std::min(size, kHugePage);
+    EXPECT_EQ(std::count(bytes.data(), bytes.data() + kept, std::byte{7}),
+              static_cast<int64_t>(kept));
+  }
+}
+
 TEST(Array, KeepsItsValuesWhenItGrowsFromSmallToLarge) {
   Array<uint32_t> array;
   for (const size_t size : {10u, 1000u, 2'000'000u, 3'000'000u}) {

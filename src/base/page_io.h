@@ -58,13 +58,20 @@ enum class IoEngine {
   kThreads,  // a pool of threads with pread
 };
 
+// Buffers of so many bytes take this many: whole huge pages, where that is not much more. A read of
+// some pages takes a place in the device's queue for each piece of memory that it goes to.
+constexpr size_t ReadBufferBytes(size_t bytes) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  return bytes < kHugePage / 2 ? bytes : (bytes + kHugePage - 1) / kHugePage * kHugePage;
+}
+
 struct BatchReaderOptions {
   IoEngine engine = IoEngine::kAuto;
   int depth = 128;             // reads under way at once
   size_t max_read = 32 << 10;  // bytes
 
   // At most: for reads under way, and for as many that have arrived.
-  size_t memory_bytes() const { return 2 * static_cast<size_t>(depth) * max_read; }
+  size_t memory_bytes() const { return ReadBufferBytes(2 * static_cast<size_t>(depth) * max_read); }
 };
 
 }  // namespace terrace

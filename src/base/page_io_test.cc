@@ -253,5 +253,16 @@ TEST(BatchReaderChoice, VariableChoosesTheEngine) {
   EXPECT_THAT(name(IoEngine::kAuto), ::testing::AnyOf("io_uring", "threads"));
 }
 
+TEST(BatchReaderOptions, BuffersAreWholeHugePagesWhereThatIsNotMuchMore) {
+  BatchReaderOptions options;
+  options.max_read = 16 << 10;
+  options.depth = 20;
+  EXPECT_EQ(options.memory_bytes(), size_t{640} << 10);
+  options.depth = 40;
+  EXPECT_EQ(options.memory_bytes(), size_t{2} << 20);
+  options.depth = 80;
+  EXPECT_EQ(options.memory_bytes(), size_t{4} << 20);
+}
+
 }  // namespace
 }  // namespace terrace

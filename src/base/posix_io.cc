@@ -69,10 +69,8 @@ void ReadFully(PageFile& file, uint64_t offset, void* buffer, size_t size) {
 }
 
 ReadBuffers::ReadBuffers(size_t count, size_t size)
-    : stride_((size + kPageAlign - 1) / kPageAlign * kPageAlign),
-      memory_(count * stride_ + kPageAlign) {
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory_.data());
-  first_ = memory_.data() + (kPageAlign - begin % kPageAlign) % kPageAlign;
+    : stride_((size + kPageAlign - 1) / kPageAlign * kPageAlign) {
+  memory_.Resize(ReadBufferBytes(count * stride_));
 }
 
 std::unique_ptr<BatchReader> NewPosixReader(const BatchReaderOptions& options) {

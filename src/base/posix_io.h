@@ -46,13 +46,12 @@ void ReadFully(PageFile& file, uint64_t offset, void* buffer, size_t size);
 class ReadBuffers {
  public:
   ReadBuffers(size_t count, size_t size);
-  std::byte* operator[](size_t i) { return first_ + i * stride_; }
+  std::byte* operator[](size_t i) { return memory_.data() + i * stride_; }
   size_t stride() const { return stride_; }  // `size`, rounded up to pages
 
  private:
   const size_t stride_;
-  Array<std::byte> memory_;
-  std::byte* first_;
+  MappedBytes memory_;
 };
 
 void MakePosixDirectory(const std::string& path);

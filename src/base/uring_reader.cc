@@ -221,10 +221,15 @@ void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
   for (const PageRead& read : reads) TERRACE_CHECK(read.size >= 1 && read.size <= max_read_);
   Enter();
   Progress progress{reads, 0, nullptr};
-  for (;;) {
+  QueueNext(&progress);
+  while (under_way_ > 0) {
+    // A device is rung for each call that hands something over: a few reads at a time cost more.
+    while (arrived_.size() < group_ && under_way_ > 0) {
+      SubmitAndWait(std::min(group_ - arrived_.size(), under_way_));
+      Collect(&progress);
+    }
     QueueNext(&progress);
-    if (under_way_ == 0 && arrived_.empty()) break;
-    SubmitAndWait(arrived_.empty() ? std::min(group_, under_way_) : 0);
+    SubmitAndWait(0);
     for (const size_t slot : arrived_) {
       try {
         if (progress.failure == nullptr) done(slots_[slot].index, buffers_[slot]);
@@ -234,7 +239,6 @@ void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
       free_.push_back(slot);
     }
     arrived_.clear();
-    Collect(&progress);
   }
   if (progress.failure != nullptr) std::rethrow_exception(progress.failure);
 }
