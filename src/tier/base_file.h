@@ -79,9 +79,9 @@ class BaseFile {
 class BaseWriter {
  public:
   BaseWriter(Env& env, const std::string& path, bool direct, const PageLayout& layout,
-             uint64_t number, int64_t max_rows, double filter_bits)
+             uint64_t number, int64_t max_rows, double filter_bits, size_t io_bytes = kSmallIo)
       : layout_(layout),
-        pages_(env, path, direct, layout, number, max_rows),
+        pages_(env, path, direct, layout, number, max_rows, io_bytes),
         filter_(static_cast<size_t>(max_rows), filter_bits) {}
 
   void Add(uint64_t mix, const std::byte* row) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tier/disk_buffer.h"
 
 namespace terrace {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // 256 under way). One such disk reads no faster with more than 80 under way.
 constexpr int kReadsUnderWay = 80;
 constexpr size_t kBatchKeyBytes = 64;      // of a lookup: the key sorted, its request, its read
-constexpr size_t kMergeFixed = 3 << 20;    // read and write buffers of a merge
+constexpr size_t kHugeIoShare = 16;        // of memory, for read and write buffers
 constexpr double kIndexEntryBytes = 12.7;  // 11 bytes a slot, slots 82 to 92 % full
 constexpr double kLeastShare = 0.01;
 constexpr size_t kLeastIndex = 64 << 10;
@@ -51,10 +52,13 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
       std::clamp<size_t>(newest / partitions / page, 1, std::max<size_t>(1, (4 << 20) / page));
   buffer_rows = pages * layout.rows_per_page;
   merge_bytes = std::clamp<size_t>(memory_bytes / 8, 256 << 10, 128 << 20);
+  // A merge reads the base and a log, and writes; buffers are written.
+  constexpr size_t kIoBuffers = 4;
+  io_bytes = kIoBuffers * kHugeIo > memory_bytes / kHugeIoShare ? kSmallIo : kHugeIo;
   batch_keys = std::clamp<size_t>(memory_bytes / 8 / static_cast<size_t>(readers) / kBatchKeyBytes,
                                   4096, options.batch_keys > 0 ? options.batch_keys : 8 << 20);
   buffers = static_cast<size_t>(readers) * (reader.memory_bytes() + batch_keys * kBatchKeyBytes) +
-            partitions * pages * page + merge_bytes + kMergeFixed;
+            partitions * pages * page + merge_bytes + kIoBuffers * io_bytes;
   const size_t least = buffers + partitions * 400 + kLeastIndex;
   if (memory_bytes < least)
     throw Error(ErrorCode::kUsage,

@@ -23,7 +23,8 @@ struct DiskBudget {
   int readers = 1;        // gets at the same time
   size_t batch_keys = 0;  // keys looked up at once
   size_t merge_bytes = 0;
-  size_t buffers = 0;  // bytes of all these
+  size_t io_bytes = 0;  // of one read or write of a merge, or write of a buffer
+  size_t buffers = 0;   // bytes of all these
 
   // Throws Error(kUsage) with what is needed if the budget does not hold the smallest buffers.
   DiskBudget(const DiskOptions& options, const PageLayout& layout);

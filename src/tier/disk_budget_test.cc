@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tier/disk_buffer.h"
 
 namespace terrace {
 namespace {
@@ -49,7 +50,8 @@ TEST(DiskBudget, ThePartsAreWithinTheWhole) {
         const size_t readers = static_cast<size_t>(budget->readers) * budget->reader.memory_bytes();
         const size_t put_buffers =
             static_cast<size_t>(partitions) * budget->buffer_rows * (row_bytes + 8);
-        ASSERT_LE(readers + put_buffers + budget->merge_bytes, budget->buffers);
+        ASSERT_LE(readers + put_buffers + budget->merge_bytes + 3 * budget->io_bytes,
+                  budget->buffers);
         ASSERT_LT(budget->buffers, memory);
         ASSERT_GE(budget->reader.max_read, layout.page_bytes);
         ASSERT_EQ(budget->buffer_rows % layout.rows_per_page, 0u);
@@ -78,6 +80,13 @@ TEST(DiskBudget, AFilterIsWholeOrNotAtAll) {
     last = bits;
   }
   EXPECT_EQ(last, 0);
+}
+
+TEST(DiskBudget, LargeReadsAndWritesGetHugePagesWhereTheyAreASmallShare) {
+  const PageLayout layout(64, 0, 8);
+  EXPECT_EQ(DiskBudget(Options(8 << 20), layout).io_bytes, kSmallIo);
+  EXPECT_EQ(DiskBudget(Options(127 << 20), layout).io_bytes, kSmallIo);
+  EXPECT_EQ(DiskBudget(Options(128 << 20), layout).io_bytes, kHugeIo);
 }
 
 TEST(DiskBudget, TheIndexMayBeSetByHand) {

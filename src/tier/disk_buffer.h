@@ -8,6 +8,12 @@
 
 namespace terrace {
 
+// Bytes of one read or write in order. A request takes a place in the device's queue for each piece
+// of memory that it is scattered over, and a virtual disk's has 256 of them: 1 MiB on small pages
+// needs them all, and waits until every other read has ended. A huge page is one piece.
+constexpr size_t kSmallIo = 768 << 10;
+constexpr size_t kHugeIo = 2 << 20;
+
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

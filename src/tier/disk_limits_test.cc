@@ -175,6 +175,20 @@ TEST(DiskLimits, AStoreThatOutgrowsItsBudgetSaysSo) {
   EXPECT_EQ(GetDifference(*store, keys, contents), "");
 }
 
+TEST(DiskLimits, AStoreWithMoreMemoryHasMorePartitions) {
+  const auto partitions = [](size_t memory) {
+    TestDir dir;
+    DiskOptions options;
+    options.row_bytes = 64;
+    options.memory_bytes = memory;
+    return DiskStore::Open(dir.path(), options)->partitions();
+  };
+  EXPECT_EQ(partitions(32 << 20), 64);
+  EXPECT_EQ(partitions(1023 << 20), 64);
+  EXPECT_EQ(partitions(1024 << 20), 128);
+  EXPECT_EQ(partitions(size_t{4} << 30), 512);
+}
+
 TEST(DiskLimits, OptionsThatAStoreDoesNotHaveAreRefused) {
   TestDir dir;
   DiskStore::Open(dir.path(), Small());

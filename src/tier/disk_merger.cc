@@ -264,8 +264,9 @@ void DiskMerger::MergeIntoBase(DiskPartition& partition, const DiskPartition::Fr
   const uint64_t number = context_.next_file++;
   BaseWriter writer(context_.env, BasePath(context_.dir, number), context_.direct, context_.layout,
                     number, base_rows + frozen.keys,
-                    budget_.FilterBits(store_rows, context_.absent_share()));
-  SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, steps.read);
+                    budget_.FilterBits(store_rows, context_.absent_share()), budget_.io_bytes);
+  SortedRows rows(frozen.sources, context_.layout, budget_.merge_bytes, steps.read,
+                  budget_.io_bytes);
   const int64_t expired = CopyRows(&rows, false, due_ ? due_() : RowTest(), &writer, steps.written);
   std::shared_ptr<BaseFile> base = writer.Finish();
   if (base != nullptr) bytes_written_ += base->file_bytes();
@@ -278,10 +279,11 @@ void DiskMerger::RewriteLogs(DiskPartition& partition, const DiskPartition::Froz
                              const Steps& steps) {
   const uint64_t number = context_.next_file++;
   PageWriter writer(context_.env, LogPath(context_.dir, number), context_.direct, context_.layout,
-                    number, frozen.keys);
+                    number, frozen.keys, budget_.io_bytes);
   RowSources sources = frozen.sources;
   sources.base = nullptr;
-  SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, steps.read);
+  SortedRows rows(std::move(sources), context_.layout, budget_.merge_bytes, steps.read,
+                  budget_.io_bytes);
   // None is left out: the base may hold an older value, which would be found then.
   CopyRows(&rows, true, {}, &writer, steps.written);
   writer.Flush();

@@ -13,7 +13,10 @@
 namespace terrace {
 namespace {
 
-constexpr int kDefaultPartitions = 64;
+// A merge keeps the rows of a partition's logs in memory; what does not fit is read again. Logs
+// share most of the store's memory, so there are more partitions where there is more of it.
+constexpr size_t kLeastPartitions = 64;
+constexpr size_t kPartitionMemory = 8 << 20;
 constexpr int kFilesPerPartition = 12;  // at most, about: a base, logs, and those of a merge
 
 void CheckOptions(const std::string& dir, const DiskOptions& options, const PageLayout* stored) {
@@ -51,9 +54,15 @@ void CheckOptions(const std::string& dir, const DiskOptions& options, const Page
                     page, options.row_bytes));
 }
 
+int DefaultPartitions(size_t memory_bytes) {
+  return static_cast<int>(std::bit_floor(std::clamp<size_t>(
+      memory_bytes / kPartitionMemory, kLeastPartitions, DiskOptions::kMaxPartitions)));
+}
+
 DiskManifest NewManifest(const std::string& dir, const DiskOptions& options) {
   CheckOptions(dir, options, nullptr);
-  const int partitions = options.partitions == 0 ? kDefaultPartitions : options.partitions;
+  const int partitions =
+      options.partitions == 0 ? DefaultPartitions(options.memory_bytes) : options.partitions;
   DiskManifest manifest;
   manifest.layout = PageLayout(options.row_bytes, options.page_bytes, partitions);
   manifest.partitions.resize(static_cast<size_t>(partitions));
@@ -100,7 +109,8 @@ DiskStoreImpl::DiskStoreImpl(const std::string& dir, const DiskOptions& options,
                manifest.layout,
                options.direct && manifest.layout.page_bytes % kPageAlign == 0,
                budget_.FilterBits(manifest.rows()) > 0,
-               budget_.buffer_rows},
+               budget_.buffer_rows,
+               budget_.io_bytes},
       files_(*options.env),
       readers_(*options.env, budget_),
       manifest_(manifest),

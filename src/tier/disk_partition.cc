@@ -169,24 +169,26 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
   out->requests.insert(out->requests.end(), in_logs.begin(), in_logs.end());
 }
 
-void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows,
-                        AlignedBuffer* scratch) {
+void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows) {
   MutexLock lock(&mu_);
+  const auto row = [&](size_t i) { return rows + items[i].index * layout_.row_bytes; };
+  // A partition's share of a batch may be few rows, so the first ones count.
+  for (size_t i = 0; i < std::min(kAhead, items.size()); ++i) Prefetch(items[i].mix);
   for (size_t i = 0; i < items.size(); ++i) {
     if (i + kAhead < items.size()) {
       Prefetch(items[i + kAhead].mix);
-      __builtin_prefetch(rows + items[i + kAhead].index * layout_.row_bytes);
+      __builtin_prefetch(row(i + kAhead));
     }
-    Write(items[i].mix, rows + items[i].index * layout_.row_bytes, scratch);
+    Write(items[i].mix, row(i));
   }
   CountUse();
 }
 
-void DiskPartition::Delete(std::span<const KeyItem> items, AlignedBuffer* scratch) {
+void DiskPartition::Delete(std::span<const KeyItem> items) {
   MutexLock lock(&mu_);
   for (const KeyItem& item : items) {
     // What is certainly absent needs no tombstone.
-    if (InBase(item.mix) || !index_.Find(item.mix).none()) Write(item.mix, nullptr, scratch);
+    if (InBase(item.mix) || !index_.Find(item.mix).none()) Write(item.mix, nullptr);
   }
   CountUse();
 }
@@ -196,8 +198,8 @@ void DiskPartition::CountKey(uint64_t mix, LogPlace before, bool tombstone) {
   if (before.none() && !InBase(mix)) ++new_keys_;
 }
 
-void DiskPartition::Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) {
-  if (buffer_.size() == context_.buffer_rows) FlushBuffer(false, scratch);
+void DiskPartition::Write(uint64_t mix, const std::byte* row) {
+  if (buffer_.size() == context_.buffer_rows) FlushBuffer(false);
   const bool tombstone = row == nullptr;
   const uint32_t next = static_cast<uint32_t>(buffer_.size());
   const LogPlace before = index_.Set(mix, LogPlace::Buffer(next, tombstone));
@@ -221,7 +223,7 @@ void DiskPartition::OpenForAppend() {
 }
 
 // Nothing has changed if this throws: the pages are written again, at the same place.
-void DiskPartition::FlushBuffer(bool everything, AlignedBuffer* scratch) {
+void DiskPartition::FlushBuffer(bool everything) {
   if (buffer_.size() == 0) return;
   const size_t per_page = layout_.rows_per_page;
   const std::vector<uint32_t> slots = buffer_.Choose(everything, per_page);
@@ -235,18 +237,21 @@ void DiskPartition::FlushBuffer(bool everything, AlignedBuffer* scratch) {
                             "with more partitions",
                             context_.dir, number_, LogPlace::kMaxNumber));
 
-  AlignedBuffer& bytes = *scratch;
-  bytes.Reserve(pages * layout_.page_bytes);
-  std::vector<PageEntry> entries;
-  for (size_t page = 0; page < pages; ++page) {
-    entries.clear();
-    for (size_t i = page * per_page; i < std::min((page + 1) * per_page, slots.size()); ++i)
-      entries.push_back({buffer_.mix(slots[i]), buffer_.row(slots[i])});
-    WritePage(entries, layout_, log.number, static_cast<uint64_t>(log.pages) + page,
-              bytes.data() + page * layout_.page_bytes);
+  {
+    MutexLock lock(&context_.flush_mu);
+    AlignedBuffer& bytes = context_.flushed;
+    bytes.Reserve(std::max(pages * layout_.page_bytes, context_.io_bytes));
+    std::vector<PageEntry> entries;
+    for (size_t page = 0; page < pages; ++page) {
+      entries.clear();
+      for (size_t i = page * per_page; i < std::min((page + 1) * per_page, slots.size()); ++i)
+        entries.push_back({buffer_.mix(slots[i]), buffer_.row(slots[i])});
+      WritePage(entries, layout_, log.number, static_cast<uint64_t>(log.pages) + page,
+                bytes.data() + page * layout_.page_bytes);
+    }
+    log.file->Write(static_cast<uint64_t>(log.pages) * layout_.page_bytes, bytes.data(),
+                    pages * layout_.page_bytes);
   }
-  log.file->Write(static_cast<uint64_t>(log.pages) * layout_.page_bytes, bytes.data(),
-                  pages * layout_.page_bytes);
 
   const uint32_t first = next_page();
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -265,9 +270,8 @@ void DiskPartition::FlushBuffer(bool everything, AlignedBuffer* scratch) {
 }
 
 DiskPartition::Version DiskPartition::Flush(bool seal) {
-  AlignedBuffer scratch;
   MutexLock lock(&mu_);
-  FlushBuffer(true, &scratch);
+  FlushBuffer(true);
   if (seal) appending_ = false;
   Version version;
   version.base = base_;
@@ -298,9 +302,8 @@ RowSources DiskPartition::Sources() {
 }
 
 DiskPartition::Frozen DiskPartition::Freeze() {
-  AlignedBuffer scratch;
   MutexLock lock(&mu_);
-  FlushBuffer(true, &scratch);
+  FlushBuffer(true);
   appending_ = false;
   Frozen frozen;
   frozen.sources.base = base_;

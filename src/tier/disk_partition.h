@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "tier/disk_buffer.h"
 #include "tier/disk_manifest.h"
 #include "tier/disk_store.h"
 #include "tier/key_sort.h"
@@ -29,6 +30,9 @@ struct DiskContext {
   const bool direct;
   const bool use_filters;
   const size_t buffer_rows;  // of each partition; a multiple of layout.rows_per_page
+  const size_t io_bytes;     // of one write, at least
+  Mutex flush_mu{};          // taken after a partition's
+  AlignedBuffer flushed GUARDED_BY(flush_mu) = {};  // pages on their way to a log
   std::atomic<uint64_t> next_file{1};
   // Sums over the partitions.
   std::atomic<int64_t> index_bytes{0}, fence_bytes{0}, filter_bytes{0};
@@ -79,10 +83,9 @@ class DiskPartition {
   // for these and for absent keys (0); the others become requests.
   void Lookup(std::span<const KeyItem> items, std::byte* rows, uint8_t* found,
               PageRequests* requests) EXCLUDES(mu_);
-  // In the order of items. `scratch` is for pages on their way to the log.
-  void Put(std::span<const KeyItem> items, const std::byte* rows, AlignedBuffer* scratch)
-      EXCLUDES(mu_);
-  void Delete(std::span<const KeyItem> items, AlignedBuffer* scratch) EXCLUDES(mu_);
+  // In the order of items.
+  void Put(std::span<const KeyItem> items, const std::byte* rows) EXCLUDES(mu_);
+  void Delete(std::span<const KeyItem> items) EXCLUDES(mu_);
 
   // What the partition consists of now; all of it is on pages, in files that are not written to any
   // more if `seal`.
@@ -128,10 +131,10 @@ class DiskPartition {
   // May be in the base; false is certain.
   bool InBase(uint64_t mix) const REQUIRES(mu_);
   void Prefetch(uint64_t mix) const REQUIRES(mu_);
-  void Write(uint64_t mix, const std::byte* row, AlignedBuffer* scratch) REQUIRES(mu_);
+  void Write(uint64_t mix, const std::byte* row) REQUIRES(mu_);
   void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
   // Writes the buffer to the log: all of it, or what makes room.
-  void FlushBuffer(bool everything, AlignedBuffer* scratch) REQUIRES(mu_);
+  void FlushBuffer(bool everything) REQUIRES(mu_) EXCLUDES(context_.flush_mu);
   void OpenForAppend() REQUIRES(mu_);
   // Opens the log and appends its entries to `items`: hash and place in the index.
   void ReadLog(const ManifestLog& entry, Array<KeyItem>* items) REQUIRES(mu_);

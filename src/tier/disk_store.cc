@@ -110,28 +110,28 @@ template <typename F>
 void DiskStoreImpl::Write(std::span<const uint64_t> keys, F f) {
   CheckWritable();
   Array<KeyItem> items, sorting;
-  AlignedBuffer scratch;
   for (size_t begin = 0; begin < keys.size(); begin += budget_.batch_keys) {
     const auto part = keys.subspan(begin, std::min(budget_.batch_keys, keys.size() - begin));
     SortKeys(part, &items, &sorting);
     ForEachPartition(context_.layout, items, [&](int p, std::span<const KeyItem> share) {
       merger_->WaitForRoom();
-      f(partition(p), share, begin, &scratch);
+      f(partition(p), share, begin);
     });
     merger_->Advance(static_cast<int64_t>(part.size()));
   }
 }
 
 void DiskStoreImpl::Put(std::span<const uint64_t> keys, const std::byte* rows) {
-  Write(keys,
-        [&](DiskPartition& partition, std::span<const KeyItem> items, size_t begin,
-            AlignedBuffer* scratch) { partition.Put(items, rows + begin * row_bytes(), scratch); });
+  Write(keys, [&](DiskPartition& partition, std::span<const KeyItem> items, size_t begin) {
+    partition.Put(items, rows + begin * row_bytes());
+  });
   put_ += static_cast<int64_t>(keys.size());
 }
 
 void DiskStoreImpl::Delete(std::span<const uint64_t> keys) {
-  Write(keys, [](DiskPartition& partition, std::span<const KeyItem> items, size_t,
-                 AlignedBuffer* scratch) { partition.Delete(items, scratch); });
+  Write(keys, [](DiskPartition& partition, std::span<const KeyItem> items, size_t) {
+    partition.Delete(items);
+  });
   deleted_ += static_cast<int64_t>(keys.size());
 }
 

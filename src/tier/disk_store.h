@@ -39,8 +39,9 @@ struct DiskOptions {
   static constexpr size_t kMinRowBytes = 16, kMaxRowBytes = 2048;
   static constexpr int kMaxPartitions = 4096;
 
-  size_t row_bytes = 0;            // 0: as the store has it
-  int partitions = 0;              // a power of two; 0: as the store has it, 64 in a new one
+  size_t row_bytes = 0;  // 0: as the store has it
+  // A power of two; 0: as the store has it, in a new one by memory_bytes, 64 at least.
+  int partitions = 0;
   size_t memory_bytes = 64 << 20;  // fences, filters, index of the logs, buffers
   Durability durability = Durability::kCommit;
   // Of a scratch store: it starts as the store in this directory is, a snapshot or one that no

@@ -7,20 +7,15 @@
 #include "base/error.h"
 
 namespace terrace {
-namespace {
-
-constexpr size_t kWriteBytes = 1 << 20;
-
-}  // namespace
 
 PageWriter::PageWriter(Env& env, const std::string& path, bool direct, const PageLayout& layout,
-                       uint64_t number, int64_t max_entries)
+                       uint64_t number, int64_t max_entries, size_t io_bytes)
     : env_(env),
       path_(path),
       layout_(layout),
       number_(number),
       rows_(layout.rows_per_page * layout.row_bytes),
-      buffer_(std::max(kWriteBytes, layout.page_bytes)) {
+      buffer_(std::max(io_bytes, layout.page_bytes)) {
   if (layout.PagesFor(max_entries) > UINT32_MAX)
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: {} rows are more than a file of {} pages holds: create the store "

@@ -19,7 +19,7 @@ namespace terrace {
 class PageWriter {
  public:
   PageWriter(Env& env, const std::string& path, bool direct, const PageLayout& layout,
-             uint64_t number, int64_t max_entries);
+             uint64_t number, int64_t max_entries, size_t io_bytes = kSmallIo);
   ~PageWriter();
   PageWriter(const PageWriter&) = delete;
   PageWriter& operator=(const PageWriter&) = delete;

@@ -9,8 +9,6 @@
 namespace terrace {
 namespace {
 
-constexpr size_t kReadBytes = 1 << 20;
-
 PageFile* FileOf(const RowSources& sources) {
   return sources.base == nullptr ? nullptr : sources.base->file();
 }
@@ -33,10 +31,10 @@ int64_t RowSources::log_pages() const {
 }
 
 PageStream::PageStream(PageFile* file, uint64_t number, int64_t pages, const PageLayout& layout,
-                       ReadProgress progress)
+                       ReadProgress progress, size_t io_bytes)
     : file_(file), number_(number), layout_(layout), progress_(std::move(progress)), end_(pages) {
   const size_t all = static_cast<size_t>(pages) * layout.page_bytes;
-  if (pages > 0) buffer_ = AlignedBuffer(std::clamp(all, layout.page_bytes, kReadBytes));
+  if (pages > 0) buffer_ = AlignedBuffer(std::max(layout.page_bytes, std::min(all, io_bytes)));
 }
 
 const std::byte* PageStream::Next() {
@@ -58,11 +56,13 @@ const std::byte* PageStream::Next() {
 }
 
 SortedRows::SortedRows(RowSources sources, const PageLayout& layout, size_t buffer_bytes,
-                       ReadProgress progress)
+                       ReadProgress progress, size_t io_bytes)
     : sources_(std::move(sources)),
       layout_(layout),
       progress_(std::move(progress)),
-      base_(FileOf(sources_), NumberOf(sources_), sources_.base_pages(), layout_, progress_) {
+      io_bytes_(io_bytes),
+      base_(FileOf(sources_), NumberOf(sources_), sources_.base_pages(), layout_, progress_,
+            io_bytes) {
   const size_t wanted = static_cast<size_t>(sources_.log_entries()) * EntryBytes(layout_.row_bytes);
   stripes_ = wanted / std::max<size_t>(buffer_bytes, 1) + 1;
   size_t parts = 0;
@@ -82,7 +82,7 @@ void SortedRows::Take(uint64_t mix, const std::byte* row) {
 }
 
 void SortedRows::ReadLog(const RowSources::Log& log, Part* parts) {
-  PageStream stream(log.log->file.get(), log.log->number, log.pages, layout_, progress_);
+  PageStream stream(log.log->file.get(), log.log->number, log.pages, layout_, progress_, io_bytes_);
   for (int64_t begin = 0, end; begin < PartsOf(log); begin = end) {
     end = begin + 1;
     if (!Wanted(parts[begin])) continue;

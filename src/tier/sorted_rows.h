@@ -49,7 +49,7 @@ using ReadProgress = std::function<void(int64_t pages)>;
 class PageStream {
  public:
   PageStream(PageFile* file, uint64_t number, int64_t pages, const PageLayout& layout,
-             ReadProgress progress);
+             ReadProgress progress, size_t io_bytes = kSmallIo);
   // Null at the end.
   const std::byte* Next();
   // Goes on with page `first`, which is not behind us, up to `end`.
@@ -72,7 +72,7 @@ class PageStream {
 class SortedRows {
  public:
   SortedRows(RowSources sources, const PageLayout& layout, size_t buffer_bytes,
-             ReadProgress progress);
+             ReadProgress progress, size_t io_bytes = kSmallIo);
 
   // Steps to the next entry; false at the end.
   bool Next();
@@ -107,6 +107,7 @@ class SortedRows {
   const RowSources sources_;
   const PageLayout layout_;
   const ReadProgress progress_;
+  const size_t io_bytes_;
   uint64_t stripes_ = 1;
   uint64_t stripe_ = 0;
   std::vector<Part> parts_;  // of all logs

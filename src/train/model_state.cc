@@ -166,9 +166,10 @@ DiskOptions ModelState::StoreOptions(size_t t, Env* env, int64_t memory) const {
   options.readers = kPullThreads;
   options.row_bytes = TieredTable::DiskRowBytes(schema);
   options.memory_bytes = static_cast<size_t>(memory);
-  // As many as its write buffers allow: small partitions are merged in small steps.
+  // As many as its write buffers allow, if that is less than the store would have by itself: small
+  // partitions are merged in small steps.
   const auto fit = static_cast<uint64_t>(memory / kPartitionMemory);
-  options.partitions = static_cast<int>(std::clamp<uint64_t>(std::bit_floor(fit), 1, 64));
+  if (fit < 64) options.partitions = static_cast<int>(std::bit_floor(std::max<uint64_t>(fit, 1)));
   if (lives[t] != nullptr && lives[t]->expires()) options.due = DueTest(*lives[t], schema.layout);
   return options;
 }
