@@ -153,12 +153,17 @@ bool TieredTable::MakeFree(int64_t rows, uint32_t done) {
   if (lack() <= 0) return true;
   victims_.clear();
   policy_->Pick(lack(), {pins(), static_cast<size_t>(handed_) + 1}, Pin(done, true), &victims_);
+  keys_.resize(victims_.size());
   for (size_t i = 0; i < victims_.size(); ++i) {
     if (i + kAhead < victims_.size())
       __builtin_prefetch(memory_.row(victims_[i + kAhead]) - RowLayout::kKeyBytes);
+    keys_[i] = memory_.key(victims_[i]);
+  }
+  SortKeys(keys_, &order_, &sorting_);
+  for (const KeyItem& item : order_) {
     RowMove move;
-    move.position = victims_[i];
-    move.victim = memory_.key(move.position);
+    move.position = victims_[item.index];
+    move.victim = keys_[item.index];
     move.evict = (pins()[move.position] & 1) != 0;
     left_.push_back(move);
   }
@@ -192,14 +197,23 @@ void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
   hits_ += Count(found_.size());
   policy_->Use(found_, stamp);
 
-  new_positions_.resize(missing);
   keys_.resize(missing);
-  for (size_t i = 0; i < missing; ++i) {
+  for (size_t i = 0; i < missing; ++i) keys_[i] = plan->row_keys[missing_[i]];
+  // Rows that leave are taken from the last one back. In the same order the rows that come take
+  // their places, from the middle of all mixes on: so a chunk of moves writes to few partitions,
+  // which are not those that it reads.
+  SortKeys(keys_, &order_, &sorting_);
+  const auto middle = std::partition_point(order_.begin(), order_.end(), [](const KeyItem& item) {
+    return item.mix < uint64_t{1} << 63;
+  });
+  std::rotate(order_.begin(), middle, order_.end());
+  new_positions_.resize(missing);
+  for (size_t i = missing; i-- > 0;) {
     RowMove move = TakeFree();
-    const uint32_t row = missing_[i];
-    move.key = keys_[i] = plan->row_keys[row];
+    const uint32_t at = order_[i].index;
+    move.key = keys_[at];
     move.fetch = move.create = true;
-    new_positions_[i] = plan->row_positions[row] = move.position;
+    new_positions_[at] = plan->row_positions[missing_[at]] = move.position;
     pins()[move.position] = Pin(stamp, true);
     moves->push_back(move);
   }
