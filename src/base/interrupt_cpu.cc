@@ -1,7 +1,6 @@
 #include "base/interrupt_cpu.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -82,14 +81,19 @@ int InterruptCpu(const std::string& path) {
   return InterruptCpu(status.st_dev, {});
 }
 
-void StayOnCpu(int cpu) {
-  cpu_set_t allowed;
-  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  if (!CPU_ISSET(cpu, &allowed)) return;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  (void)sched_setaffinity(0, sizeof(one), &one);
+CpuStay::CpuStay(int cpu) {
+  CPU_ZERO(&anywhere_);
+  CPU_ZERO(&there_);
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return;
+  CPU_SET(cpu, &there_);
+  possible_ =
+      sched_getaffinity(0, sizeof(anywhere_), &anywhere_) == 0 && CPU_ISSET(cpu, &anywhere_);
+}
+
+void CpuStay::Set(bool stay) {
+  if (!possible_ || stay == stays_) return;
+  (void)sched_setaffinity(0, sizeof(cpu_set_t), stay ? &there_ : &anywhere_);
+  stays_ = stay;
 }
 
 }  // namespace terrace

@@ -7,6 +7,7 @@
 // Any thread may call; nothing fails: where the system does not tell, all stays as it is.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -23,7 +24,18 @@ struct SystemFiles {
 int InterruptCpu(const std::string& path);
 int InterruptCpu(dev_t device, const SystemFiles& files);
 
-// The calling thread runs on this CPU alone from now on, if it may run there at all.
-void StayOnCpu(int cpu);
+// Keeps the thread that calls Set on a CPU, or lets it run wherever the one that made this might.
+// Each thread has its own, or a copy.
+class CpuStay {
+ public:
+  // Does nothing if `cpu` is -1, or none that the thread may run on.
+  explicit CpuStay(int cpu);
+  void Set(bool stay);
+
+ private:
+  cpu_set_t anywhere_, there_;
+  bool possible_ = false;
+  bool stays_ = false;
+};
 
 }  // namespace terrace

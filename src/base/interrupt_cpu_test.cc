@@ -65,21 +65,25 @@ TEST_F(InterruptCpuTest, IsNoneWhereNothingIsKnown) {
   EXPECT_EQ(InterruptCpu("/no/such/file"), -1);
 }
 
-TEST(StayOnCpu, KeepsToWhatTheThreadMayUse) {
+TEST(CpuStay, KeepsToWhatTheThreadMayUse) {
   std::thread([] {
     cpu_set_t before, after;
     ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
-    StayOnCpu(-1);
+    CpuStay(-1).Set(true);
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (!CPU_ISSET(cpu, &before)) StayOnCpu(cpu);
+      if (!CPU_ISSET(cpu, &before)) CpuStay(cpu).Set(true);
     ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
     int first = 0;
     while (!CPU_ISSET(first, &before)) ++first;
-    StayOnCpu(first);
+    CpuStay stay(first);
+    stay.Set(true);
     ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     EXPECT_EQ(CPU_COUNT(&after), 1);
     EXPECT_TRUE(CPU_ISSET(first, &after));
+    stay.Set(false);
+    ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
   }).join();
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/interrupt_cpu.h"
 #include "base/mutex.h"
 #include "base/ordered_queue.h"
 #include "base/queue.h"
@@ -113,7 +114,8 @@ class Pipeline {
 
   // One thread of the pull stage.
   struct Puller {
-    FetchBuffers buffers;
+    FetchBuffers buffers = {};
+    CpuStay cpu;
     double wait_output = 0;  // seconds
   };
 
@@ -219,7 +221,7 @@ class Pipeline {
   std::unique_ptr<WindowPlanner> planner_;
   RowRoom room_;
   int64_t window_ = 0;          // batches of one, at most
-  int64_t largest_window_ = 0;  // so far
+  int64_t largest_window_ = 0;  // since windows were last limited
   TierNeeds tier_needs_;
   int64_t admission_bytes_ = 0;  // set aside for keys without a row
   int64_t queue_bytes_ = 0;      // that all items together may take
@@ -232,6 +234,7 @@ class Pipeline {
   // Moves of a window that training would wait for as long as it may, by the pace of both up to
   // now.
   std::atomic<int64_t> pull_moves_{0};
+  bool pull_stays_ = false;   // on the CPU that the disk interrupts
   double paced_seconds_ = 0;  // trained_seconds_ and trained_ when pull last looked
   int64_t paced_batches_ = 0;
   int64_t link_bytes_ = 0;  // of the largest batch's inverse indexes

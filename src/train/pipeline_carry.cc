@@ -4,12 +4,18 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/interrupt_cpu.h"
 #include "base/text.h"
 #include "base/workers.h"
 #include "train/pipeline.h"
 
 namespace terrace {
+namespace {
+
+// Where training computes for more than this share of the time, CPU time is scarce: pull stays on
+// the CPU where reads cost least of it. Elsewhere that CPU would be the bottleneck.
+constexpr double kBusyShare = 0.5;
+
+}  // namespace
 
 // --- pull ---
 
@@ -21,13 +27,10 @@ bool Pipeline::WaitForWrites() {
 }
 
 void Pipeline::PullLoop() {
-  const auto settle = [cpu = InterruptCpu(config_.tiers.disk.path)] {
-    TakeShortTurns();
-    StayOnCpu(cpu);
-  };
-  settle();
-  Workers team("pull", kPullThreads, settle);
-  pullers_.resize(kPullThreads);
+  TakeShortTurns();
+  Workers team("pull", kPullThreads, TakeShortTurns);
+  const CpuStay cpu(InterruptCpu(config_.tiers.disk.path));
+  pullers_.assign(kPullThreads, Puller{.cpu = cpu});
   for (int i = 0; i < kWriteBacks; ++i) (void)free_writes_.Push(std::make_unique<WriteBack>());
   const double start = NowSeconds();
   for (;;) {
@@ -62,6 +65,7 @@ void Pipeline::PaceWindows(int64_t moves, int64_t batches, double seconds) {
     paced_batches_ = trained_;
   }
   pull_moves_ = MovesForShortPauses(moves, seconds, train_seconds);
+  pull_stays_ = train_seconds > kBusyShare * seconds;
 }
 
 bool Pipeline::PullWindow(Window* window, Workers* team) {
@@ -83,6 +87,7 @@ bool Pipeline::PullWindow(Window* window, Workers* team) {
 
 bool Pipeline::PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker) {
   Puller& puller = pullers_[static_cast<size_t>(worker)];
+  puller.cpu.Set(pull_stays_);
   std::optional<std::unique_ptr<WriteBack>> rows;
   {
     ScopedSeconds wait(&puller.wait_output);
