@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kChunkShare = 512;      // of the budget
 constexpr int64_t kOtherBytes = 6 << 20;  // stacks, the heap's own memory
 constexpr int64_t kWindowsBetweenLooks = 8;
+// While memory fills up windows are shorter than later, and there are slow moments.
+constexpr int64_t kWindowsBetweenLimits = 64;
 constexpr int64_t kSpareShare = 24;
 constexpr int64_t kLeastSpareShare = 96;
 constexpr int64_t kFirstWindow = 4;  // batches
@@ -163,7 +165,10 @@ void Pipeline::UseSpareMemory() {
     if (table->grows()) return;  // nothing is spare yet
     disk_bytes += table->disk().stats().memory_bytes();
   }
-  if (config_.train.window == 0) LimitWindow(largest_window_ + largest_window_ / 4 + 1);
+  if (config_.train.window == 0 && planner_->stats().windows % kWindowsBetweenLimits == 0) {
+    LimitWindow(largest_window_ + largest_window_ / 4 + 1);
+    largest_window_ = 0;
+  }
   const int64_t promised = std::max<int64_t>(0, DiskTierMemory(config_.tiers) - disk_bytes) +
                            std::max<int64_t>(0, ItemsOf(window_) - items_made_) * item_bytes_ +
                            std::max<int64_t>(0, admission_bytes_ - AdmissionBytes() * 2 / 3) +

@@ -25,9 +25,9 @@ constexpr int64_t kSlackShare = 32;
 
 // All batches of a window wait while its rows come, and meanwhile training works on the window
 // before. So long may it then have nothing to do, ...
-constexpr double kPauseSeconds = 0.7;
+constexpr double kPauseSeconds = 0.5;
 // ... counting on so much of the time that it took up to now.
-constexpr double kHiddenShare = 0.75;
+constexpr double kHiddenShare = 0.9;
 constexpr double kLargestStep = 16;  // from one window to the next
 
 std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes)); }

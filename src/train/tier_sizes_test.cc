@@ -129,12 +129,12 @@ TEST(TierSizes, AGivenWindowIsKeptWhereItFits) {
 }
 
 TEST(TierSizes, AWindowHasAsManyMovesAsThePauseThatItMayCause) {
-  // Training hides nothing: what takes 0.7 s, at any pace.
-  EXPECT_EQ(MovesForShortPauses(100'000, 1.4, 0), 50'000);
-  EXPECT_EQ(MovesForShortPauses(100'000, 0.35, 0), 200'000);
-  // It hides most of it, then more than all of it: the window may be larger.
-  EXPECT_NEAR(static_cast<double>(MovesForShortPauses(100'000, 1.4, 1.4)), 200'000, 1);
-  EXPECT_EQ(MovesForShortPauses(100'000, 1.4, 3), 1'600'000);
+  // Training hides nothing: what takes 0.5 s, at any pace.
+  EXPECT_EQ(MovesForShortPauses(100'000, 1, 0), 50'000);
+  EXPECT_EQ(MovesForShortPauses(100'000, 0.25, 0), 200'000);
+  // It hides about half of it; then more than all of it: the window may be larger.
+  EXPECT_NEAR(static_cast<double>(MovesForShortPauses(100'000, 1.9, 1)), 50'000, 1);
+  EXPECT_EQ(MovesForShortPauses(100'000, 1, 3), 1'600'000);
   EXPECT_EQ(MovesForShortPauses(100'000, 0, 0), 1'600'000);
   // However slow the disk is, windows are worth a read.
   EXPECT_EQ(MovesForShortPauses(100'000, 1000, 0), kPacedMoves);
