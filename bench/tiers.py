@@ -230,14 +230,18 @@ class Point:
     longest: float     # pause
     reads: float       # k a second
     from_disk: float   # k rows a second
+    merges: float      # MB a second, read and written
 
 
 def series(timeline):
     def point(a, b):
         k_seconds = (b["seconds"] - a["seconds"]) * 1e3
-        return Point(b["seconds"], b["rows"] / 1e6, (b["examples"] - a["examples"]) / k_seconds,
-                     b["hit_rate"], b["longest"], (b["page_reads"] - a["page_reads"]) / k_seconds,
-                     b["from_disk"] / k_seconds)
+
+        def rate(*names):
+            return sum(b[name] - a[name] for name in names) / k_seconds
+        return Point(b["seconds"], b["rows"] / 1e6, rate("examples"), b["hit_rate"], b["longest"],
+                     rate("page_reads"), b["from_disk"] / k_seconds,
+                     rate("merge_bytes_read", "merge_bytes_written") / 1e3)
     return [point(a, b) for a, b in zip(timeline, timeline[1:])]
 
 
@@ -253,16 +257,17 @@ def plot_text(points, lines=24, width=30):
         return
     most = max(p.examples for p in points)
     print(f"\n{'time':>7}  {'rows':>8}  {'examples/s':>10}  {'':{width}}  {'hit rate':>8}  "
-          f"{'longest pause':>13}  {'from disk':>10}  {'an example':>10}  {'reads/s':>8}")
+          f"{'longest pause':>13}  {'from disk':>10}  {'an example':>10}  {'reads/s':>8}  {'merges':>8}")
     step = max(1, -(-len(points) // lines))
     for i in range(0, len(points), step):
         part = points[i:i + step]
-        rate, hits, reads, disk = (sum(getattr(p, name) for p in part) / len(part)
-                                   for name in ("examples", "hit_rate", "reads", "from_disk"))
+        rate, hits, reads, disk, merges = (
+            sum(getattr(p, name) for p in part) / len(part)
+            for name in ("examples", "hit_rate", "reads", "from_disk", "merges"))
         print(f"{part[-1].seconds:>5.0f} s  {part[-1].rows:>6.1f} M  {rate:>8.1f} k  "
               f"{'#' * round(rate / most * width):{width}}  {hits:>8.1%}  "
               f"{max(p.longest for p in part):>11.2f} s  {disk:>6.0f} k/s  "
-              f"{disk / max(rate, 1e-9):>10.1f}  {reads:>6.0f} k")
+              f"{disk / max(rate, 1e-9):>10.1f}  {reads:>6.0f} k  {merges:>3.0f} MB/s")
     print(flush=True)
 
 

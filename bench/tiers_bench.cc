@@ -276,7 +276,14 @@ class TierBench {
       const TieredStats rows = state_.tiered[0]->stats();
       AddRows(rows - timeline_rows_, &point);
       point["rows"] = rows.created + Prefilled();
-      point["page_reads"] = state_.tiered[0]->disk().stats().page_reads;
+      const DiskStats disk = state_.tiered[0]->disk().stats();
+      point.update({{"page_reads", disk.page_reads},
+                    {"log_bytes_written", disk.log_bytes_written},
+                    {"merge_bytes_read", disk.merge_bytes_read},
+                    {"merge_bytes_written", disk.merge_bytes_written},
+                    {"index_bytes", disk.index_bytes},
+                    {"index_limit", disk.index_limit},
+                    {"filter_bytes", disk.filter_bytes}});
       timeline_rows_ = rows;
     }
     timeline_.push_back(std::move(point));
