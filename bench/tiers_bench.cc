@@ -226,7 +226,7 @@ class TierBench {
                {"dedup", AsJson(pipeline.dedup_time())},
                {"plan", AsJson(pipeline.plan_time())},
                {"train", AsJson(train_)}};
-    const int64_t queues = pipeline.items() * pipeline.peak_item_bytes();
+    const int64_t queues = pipeline.queue_bytes();
     memory_ = {{"fixed", parts.needs.fixed_bytes},
                {"queues", queues},
                {"tiers", pipeline.tier_bytes()},
@@ -260,7 +260,7 @@ class TierBench {
     examples_ += item.batch.examples;
     if (item.step > options_.warmup) {
       gaps_.push_back(gap);
-      distinct_ += static_cast<int64_t>(item.plans[0].row_keys.size());
+      distinct_ += static_cast<int64_t>(item.plans[0].row_positions.size());
     }
     if (item.step == options_.warmup) start_ = MarkNow();
     if (item.step == options_.all_batches()) end_ = MarkNow();

@@ -12,6 +12,7 @@ struct TablePlan {
   // Of the batch alone. `row` is a number in this plan.
   Array<uint64_t> row_keys;     // [rows]: distinct keys, in the order of first use
   Array<uint32_t> rows;         // [occurrences]: row of each key; becomes `positions`
+  Array<uint8_t> packed_rows;   // the same in two or three bytes each, or empty (PackRows)
   Array<uint32_t> row_offsets;  // [rows + 1]: row r's occurrences in row_bags; training only
   Array<uint32_t> row_bags;     // [occurrences]: bag of each, by row, in example order
   Array<float> scales;          // [occurrences], or empty: all 1. value, or value / bag size
@@ -21,11 +22,13 @@ struct TablePlan {
   Array<uint32_t> shows;   // [rows] or empty
   Array<uint32_t> clicks;  // [rows] or empty
   bool refused = false;    // there are such keys
+  int packed_bytes = 0;    // of an entry of packed_rows
   // Of the tier.
   Array<uint32_t> row_positions;  // [rows]: place in the arena; 0: not in memory yet
   Array<uint32_t> positions;      // [occurrences]: the same of each key, in the memory of `rows`
   int64_t missing = 0;            // rows that are not in memory yet
 
+  size_t occurrences() const;  // of `rows`, packed or not
   int64_t bytes() const;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -56,6 +57,27 @@ void FillScales(const PlanInput& input, Array<float>* scales) {
   });
 }
 
+// The low bytes of each number. Those of another one follow, so each is copied with 4 bytes.
+template <size_t kBytes>
+void PackNumbers(const Array<uint32_t>& numbers, Array<uint8_t>* packed) {
+  const size_t n = numbers.size();
+  SetSize(packed, n * kBytes);
+  uint8_t* to = packed->data();
+  for (size_t i = 0; i + 1 < n; ++i, to += kBytes) std::memcpy(to, &numbers[i], 4);
+  if (n > 0) std::memcpy(to, &numbers[n - 1], kBytes);
+}
+
+template <size_t kBytes>
+void UnpackNumbers(const Array<uint8_t>& packed, Array<uint32_t>* numbers) {
+  const size_t n = packed.size() / kBytes;
+  SetSize(numbers, n);
+  const uint8_t* from = packed.data();
+  for (size_t i = 0; i < n; ++i, from += kBytes) {
+    (*numbers)[i] = 0;
+    std::memcpy(&(*numbers)[i], from, kBytes);
+  }
+}
+
 }  // namespace
 
 void CountUses(const PlanInput& input, std::span<const float> labels, TablePlan* plan) {
@@ -90,11 +112,25 @@ void KeepRows(std::span<const uint8_t> keep, TablePlan* plan) {
   for (uint32_t& row : plan->rows) row = numbers[row];
 }
 
+void PackRows(TablePlan* plan) {
+  const size_t rows = plan->row_keys.size() + (plan->refused ? 1 : 0);
+  plan->packed_bytes = rows <= size_t{1} << 16 ? 2 : rows <= size_t{1} << 24 ? 3 : 0;
+  if (plan->packed_bytes == 2) PackNumbers<2>(plan->rows, &plan->packed_rows);
+  if (plan->packed_bytes == 3) PackNumbers<3>(plan->rows, &plan->packed_rows);
+  (plan->packed_bytes > 0 ? plan->rows.clear() : plan->packed_rows.clear());
+}
+
+void UnpackRows(TablePlan* plan) {
+  if (plan->packed_bytes == 2) UnpackNumbers<2>(plan->packed_rows, &plan->rows);
+  if (plan->packed_bytes == 3) UnpackNumbers<3>(plan->packed_rows, &plan->rows);
+  plan->packed_bytes = 0;
+}
+
 // By counting sort.
-void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan) {
+void LinkRows(std::span<const uint32_t> bag_offsets, size_t rows, TablePlan* plan) {
   // Counts stand two places up, so that the sort's cursors end as the offsets.
   Array<uint32_t>& offsets = plan->row_offsets;
-  SetSize(&offsets, plan->row_keys.size() + (plan->refused ? 1 : 0) + 2);
+  SetSize(&offsets, rows + (plan->refused ? 1 : 0) + 2);
   std::fill(offsets.begin(), offsets.end(), 0);
   for (uint32_t row : plan->rows) ++offsets[row + 2];
   for (size_t r = 2; r < offsets.size(); ++r) offsets[r] += offsets[r - 1];
@@ -125,12 +161,18 @@ int64_t TablePlan::bytes() const {
                               4 * (rows.capacity() + row_offsets.capacity() + row_bags.capacity() +
                                    scales.capacity() + row_scales.capacity() +
                                    row_positions.capacity() + positions.capacity() +
-                                   shows.capacity() + clicks.capacity()));
+                                   shows.capacity() + clicks.capacity()) +
+                              packed_rows.capacity());
+}
+
+size_t TablePlan::occurrences() const {
+  return packed_bytes > 0 ? packed_rows.size() / static_cast<size_t>(packed_bytes) : rows.size();
 }
 
 void Planner::PlanKeys(const PlanInput& input, TablePlan* plan) {
   CheckInput(input);
   plan->refused = false;
+  plan->packed_bytes = 0;
   if (plan->rows.capacity() < plan->positions.capacity()) plan->rows.swap(plan->positions);
   dedup_.Run(input.keys, &plan->row_keys, &plan->rows);
   FillScales(input, &plan->scales);
@@ -138,7 +180,7 @@ void Planner::PlanKeys(const PlanInput& input, TablePlan* plan) {
 
 void Planner::PlanTrain(const PlanInput& input, TablePlan* plan) {
   PlanKeys(input, plan);
-  LinkRows(input.bag_offsets, plan);
+  LinkRows(input.bag_offsets, plan->row_keys.size(), plan);
 }
 
 void PlaceRows(MemoryTier* tier, TablePlan* plan) {

@@ -31,8 +31,14 @@ void CountUses(const PlanInput& input, std::span<const float> labels, TablePlan*
 // LinkRows.
 void KeepRows(std::span<const uint8_t> keep, TablePlan* plan);
 
-// The inverse index: row r's occurrences, in example order. Before FillPositions.
-void LinkRows(std::span<const uint32_t> bag_offsets, TablePlan* plan);
+// While a plan waits: `rows` moves to fewer bytes, where its numbers are small enough, and its
+// memory may be used for another plan. UnpackRows fills it again.
+void PackRows(TablePlan* plan);
+void UnpackRows(TablePlan* plan);
+
+// The inverse index: each row's occurrences, in example order. `rows`: how many the plan has.
+// Before FillPositions.
+void LinkRows(std::span<const uint32_t> bag_offsets, size_t rows, TablePlan* plan);
 
 // The second step. Keys that were not seen before get rows.
 void PlaceRows(MemoryTier* tier, TablePlan* plan);

@@ -200,6 +200,32 @@ TEST(Planner, RefusesMoreKeysThanAPlanCanNumber) {
   }
 }
 
+TEST(PackRows, GivesTheSameRowsBackFromAsFewBytesAsTheyNeed) {
+  struct Case {
+    size_t rows;
+    bool refused;
+    size_t bytes;  // of one
+  };
+  for (const Case& c : {Case{1, false, 2}, Case{1 << 16, false, 2}, Case{1 << 16, true, 3},
+                        Case{1 << 24, false, 3}, Case{1 << 24, true, 4}}) {
+    TablePlan plan;
+    plan.row_keys.resize(c.rows);
+    plan.refused = c.refused;
+    const size_t last = c.rows - (c.refused ? 0 : 1);
+    for (size_t o = 0; o < 1001; ++o)
+      plan.rows.push_back(
+          static_cast<uint32_t>(o % 10 == 0 ? last : RandomBits(2, o) % (last + 1)));
+    const Array<uint32_t> rows = plan.rows;
+    PackRows(&plan);
+    EXPECT_EQ(plan.occurrences(), rows.size());
+    EXPECT_EQ(plan.rows.empty(), c.bytes < 4);
+    EXPECT_EQ(plan.packed_rows.size(), c.bytes < 4 ? c.bytes * rows.size() : 0);
+    UnpackRows(&plan);
+    EXPECT_EQ(plan.rows, rows);
+    EXPECT_EQ(plan.occurrences(), rows.size());
+  }
+}
+
 TEST(CountUses, CountsOccurrencesAndThoseWithAClick) {
   TestBatch batch;
   batch.keys = {7, 8, 7, 7, 9};
@@ -225,7 +251,7 @@ TEST(KeepRows, KeysThatGetNoRowPointToTheDefaultRowAndGetNoGradient) {
     std::vector<uint8_t> keep;
     for (uint64_t key : plan.row_keys) keep.push_back(key % 3 != 0);
     KeepRows(keep, &plan);
-    LinkRows(batch.offsets, &plan);
+    LinkRows(batch.offsets, plan.row_keys.size(), &plan);
     MemoryTier tier(LinearSchema());
     PlaceRows(&tier, &plan);
     for (size_t o = 0; o < batch.keys.size(); ++o) {

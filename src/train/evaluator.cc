@@ -120,7 +120,7 @@ class Evaluator {
     report->skipped_rows = pipeline_->skipped_rows();
     report->process_bytes = process_bytes_;
     report->reader_bytes = pipeline_->reader_bytes();
-    report->queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
+    report->queue_bytes = pipeline_->queue_bytes();
     report->scratch_bytes =
         step_.scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->tier_bytes();
     for (const auto& table : state_.tables) {

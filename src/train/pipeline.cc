@@ -69,6 +69,7 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, PipelineOpt
     dedup_workers_.push_back(std::make_unique<DedupWorker>());
     DedupWorker* const worker = dedup_workers_.back().get();
     worker->planners.resize(state_.tables.size());
+    worker->rows.resize(state_.tables.size());
     worker->thread = start(
         fmt::format("dedup-{}", t), [this, worker] { DedupLoop(worker); },
         [this] {
@@ -179,7 +180,7 @@ void Pipeline::DedupLoop(DedupWorker* worker) {
     if (!item) return;
     {
       ScopedSeconds busy(&worker->time.busy);
-      DedupItem(&worker->planners, item->get());
+      DedupItem(worker, item->get());
     }
     ScopedSeconds wait(&worker->time.wait_output);
     const uint64_t number = (*item)->number;
@@ -187,14 +188,15 @@ void Pipeline::DedupLoop(DedupWorker* worker) {
   }
 }
 
-void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
-  item->plans.resize(planners->size());
+void Pipeline::DedupItem(DedupWorker* worker, WorkItem* item) {
+  const bool tiered = !state_.tiered.empty();
+  item->plans.resize(worker->planners.size());
   if (!item->has_batch()) {
     for (TablePlan& plan : item->plans) plan.row_keys.clear();
     if (item->kind == WorkItem::Kind::kEvalEnd) GiveKeys(&item->batch);
     return;
   }
-  for (size_t g = 0; g < planners->size(); ++g) {
+  for (size_t g = 0; g < item->plans.size(); ++g) {
     const KeyGroup& group = item->batch.groups[g];
     PlanInput input;
     input.keys = group.keys;
@@ -202,18 +204,23 @@ void Pipeline::DedupItem(std::vector<Planner>* planners, WorkItem* item) {
     input.values = group.values;
     input.slots = group.slots;
     input.mean_slots = state_.mean_slots[g];
-    // With tiers many batches wait for their rows: what only training needs is made after that. So
-    // it is where not all keys get rows.
+    // With tiers many batches wait for their rows: what only training needs is made after that, and
+    // rows are packed. What only training needs is made later where not all keys get rows, too.
     const bool training = item->kind == WorkItem::Kind::kTrain;
     const bool chooses = state_.admissions[g] != nullptr;
-    if (training && state_.tiered.empty() && !chooses)
-      (*planners)[g].PlanTrain(input, &item->plans[g]);
+    TablePlan& plan = item->plans[g];
+    if (tiered) TakeRowKeys(&plan);
+    if (tiered && !chooses) plan.rows.swap(worker->rows[g]);
+    if (training && !tiered && !chooses)
+      worker->planners[g].PlanTrain(input, &plan);
     else
-      (*planners)[g].PlanKeys(input, &item->plans[g]);
-    if (training && chooses) CountUses(input, item->batch.labels, &item->plans[g]);
+      worker->planners[g].PlanKeys(input, &plan);
+    if (training && chooses) CountUses(input, item->batch.labels, &plan);
+    if (tiered && !chooses) PackRows(&plan);
+    if (plan.packed_bytes > 0) plan.rows.swap(worker->rows[g]);
   }
   GiveKeys(&item->batch);
-  if (!state_.tiered.empty()) GiveOffsets(item);
+  if (tiered) GiveOffsets(item);
 }
 
 StageTime Pipeline::dedup_time() const {
@@ -286,7 +293,8 @@ void Pipeline::PlanItem(WorkItem* item) {
   for (size_t g = 0; g < item->plans.size(); ++g) {
     TablePlan& plan = item->plans[g];
     if (item->kind == WorkItem::Kind::kTrain) {
-      if (state_.admissions[g] != nullptr) LinkRows(item->batch.groups[g].offsets, &plan);
+      if (state_.admissions[g] != nullptr)
+        LinkRows(item->batch.groups[g].offsets, plan.row_keys.size(), &plan);
       PlaceRows(state_.tables[g].get(), &plan);
       lookups_ += static_cast<int64_t>(plan.row_keys.size());
     } else {

@@ -29,6 +29,7 @@
 #include "tier/planner.h"
 #include "tier/row_saver.h"
 #include "train/model_state.h"
+#include "train/release_pace.h"
 #include "train/run_config.h"
 #include "train/step.h"
 #include "train/tier_sizes.h"
@@ -91,12 +92,12 @@ class Pipeline {
   // Of the training data; of the test data where nothing is trained.
   int64_t skipped_rows() const { return skipped_rows_; }
   int64_t reader_bytes() const { return train_reader_bytes_ + test_reader_bytes_; }
-  int64_t read_bytes() const { return read_bytes_; }       // of the batches
-  int64_t push_bytes() const { return push_bytes_; }       // of the rows that left
-  int64_t keys() const { return keys_; }                   // of all batches
-  int64_t lookups() const { return lookups_; }             // distinct keys of training batches
-  int64_t peak_item_bytes() const { return item_bytes_; }  // of the largest batch with its plan
-  int64_t items() const { return max_items_; }             // that may exist at once
+  int64_t read_bytes() const { return read_bytes_; }  // of the batches
+  int64_t push_bytes() const { return push_bytes_; }  // of the rows that left
+  int64_t keys() const { return keys_; }              // of all batches
+  int64_t lookups() const { return lookups_; }        // distinct keys of training batches
+  int64_t items() const { return max_items_; }        // that may exist at once
+  int64_t queue_bytes() const;                        // of all of them, at most
   // Of the dedup threads, of keys without a row and of the search for due rows.
   int64_t scratch_bytes() const;
   int64_t tier_bytes() const;  // of moves, chunks and inverse indexes, with a disk tier
@@ -105,7 +106,8 @@ class Pipeline {
   using ItemQueue = BoundedQueue<std::unique_ptr<WorkItem>>;
 
   struct DedupWorker {
-    std::vector<Planner> planners;  // by key group
+    std::vector<Planner> planners;      // by key group
+    std::vector<Array<uint32_t>> rows;  // by key group: of the batch at hand, before it is packed
     StageTime time;
     std::jthread thread;
   };
@@ -134,7 +136,7 @@ class Pipeline {
   void TakeOffsets(WorkItem* item) EXCLUDES(mu_);
   int64_t KeyedItems() const;
   void DedupLoop(DedupWorker* worker);
-  void DedupItem(std::vector<Planner>* planners, WorkItem* item);
+  void DedupItem(DedupWorker* worker, WorkItem* item);
   uint32_t TickOf(const Batch& batch);
   void PlanLoop();
   void PlanItem(WorkItem* item);
@@ -147,20 +149,24 @@ class Pipeline {
   void CheckMemory();
   void WindowLoop();
   void StartTiers(const WorkItem& first);
-  void KeepQueueBytes(int64_t item_bytes);
+  void KeepQueueBytes(const WorkItem& item);
   void UseSpareMemory();
-  int64_t ItemsOf(int64_t window) const;  // that exist at once
   void SetWindow(int64_t batches);
   void LimitWindow(int64_t batches);
   void GrowWindow(int64_t batches);
   bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
   void PullLoop();
   bool PullWindow(Window* window, Workers* team);
-  void PaceWindows(int64_t moves, int64_t batches, double seconds) EXCLUDES(progress_mu_);
+  void BeginPull(const Window& window) EXCLUDES(progress_mu_);
+  void EndPull(const Window& window, double seconds) EXCLUDES(progress_mu_);
+  bool WaitForRelease() EXCLUDES(progress_mu_);
   bool PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker);
   bool WaitForWrites() EXCLUDES(progress_mu_);
   void LinkLoop();
   int64_t LinkedItems() const;
+  // `most`: batches that have keys at the same time.
+  void GiveRowKeys(WorkItem* item, int64_t most) EXCLUDES(mu_);
+  void TakeRowKeys(TablePlan* plan) EXCLUDES(mu_);
   void GiveLinks(WorkItem* item) EXCLUDES(mu_);
   void TakeLinks(WorkItem* item) EXCLUDES(mu_);
   void PushLoop();
@@ -207,7 +213,8 @@ class Pipeline {
   // Of the plan thread, then readable after the end.
   StageTime plan_time_;
   int64_t lookups_ = 0;
-  int64_t item_bytes_ = 0;
+  int64_t item_bytes_ = 0;  // of the largest batch with its plan; with a disk tier without ...
+  int64_t key_bytes_ = 0;   // ... the distinct keys of the largest one
   // Of a table in memory alone whose rows expire: the last batch that holds each position, and
   // where the search for due rows goes on.
   struct Sweeper {
@@ -225,15 +232,11 @@ class Pipeline {
   TierNeeds tier_needs_;
   int64_t admission_bytes_ = 0;  // set aside for keys without a row
   int64_t queue_bytes_ = 0;      // that all items together may take
-  int64_t window_moves_ = 0;     // at most, by the budget
   // Of the pull and push threads, then readable after the end.
   StageTime pull_time_;
   std::vector<Puller> pullers_;
   StageTime link_time_;
   StageTime push_time_;
-  // Moves of a window that training would wait for as long as it may, by the pace of both up to
-  // now.
-  std::atomic<int64_t> pull_moves_{0};
   bool pull_stays_ = false;   // on the CPU that the disk interrupts
   double paced_seconds_ = 0;  // trained_seconds_ and trained_ when pull last looked
   int64_t paced_batches_ = 0;
@@ -250,6 +253,7 @@ class Pipeline {
   int64_t trained_ GUARDED_BY(progress_mu_) = 0;  // batches
   double trained_seconds_ GUARDED_BY(progress_mu_) = 0;
   int64_t writes_ended_ GUARDED_BY(progress_mu_) = 0;
+  ReleasePace release_pace_ GUARDED_BY(progress_mu_);
   bool cancelled_ GUARDED_BY(progress_mu_) = false;
 
   Mutex mu_;
@@ -258,7 +262,9 @@ class Pipeline {
   std::vector<std::vector<uint64_t>> spare_keys_ GUARDED_BY(mu_);
   // The same for offsets, with a disk tier.
   std::vector<std::vector<uint32_t>> spare_offsets_ GUARDED_BY(mu_);
-  // Memory for the inverse indexes of the next batches, in plans that have nothing else.
+  // The same for distinct keys, with a disk tier.
+  std::vector<Array<uint64_t>> spare_row_keys_ GUARDED_BY(mu_);
+  // Memory for rows and inverse indexes of the next batches, in plans that have nothing else.
   std::vector<TablePlan> spare_links_ GUARDED_BY(mu_);
 
   std::atomic<int> dedup_running_;  // the last to end closes dedup_queue_

@@ -41,11 +41,10 @@ void Pipeline::PullLoop() {
     }
     if (!window) break;
     const double begin = NowSeconds();
-    int64_t moves = 0;
-    for (const RowMoves& of_table : window->moves) moves += static_cast<int64_t>(of_table.size());
+    BeginPull(*window);
     if (!PullWindow(&*window, &team)) return;
     if (saver_ != nullptr) saver_->WindowPulled();
-    PaceWindows(moves, static_cast<int64_t>(window->items.size()), NowSeconds() - begin);
+    EndPull(*window, NowSeconds() - begin);
     for (auto& item : window->items)
       if (!pulled_queue_.Push(std::move(item))) return;
   }
@@ -53,19 +52,31 @@ void Pipeline::PullLoop() {
   pull_time_.busy = NowSeconds() - start - pull_time_.wait_input - pull_time_.wait_output;
 }
 
-void Pipeline::PaceWindows(int64_t moves, int64_t batches, double seconds) {
-  if (moves < kPacedMoves) return;
-  double train_seconds = 0;
-  {
-    MutexLock lock(&progress_mu_);
-    if (trained_ > paced_batches_)
-      train_seconds = (trained_seconds_ - paced_seconds_) * static_cast<double>(batches) /
-                      static_cast<double>(trained_ - paced_batches_);
-    paced_seconds_ = trained_seconds_;
-    paced_batches_ = trained_;
-  }
-  pull_moves_ = MovesForShortPauses(moves, seconds, train_seconds);
-  pull_stays_ = train_seconds > kBusyShare * seconds;
+void Pipeline::BeginPull(const Window& window) {
+  int64_t moves = 0;
+  for (const RowMoves& of_table : window.moves) moves += std::ssize(of_table);
+  MutexLock lock(&progress_mu_);
+  release_pace_.BeginPull(moves);
+}
+
+void Pipeline::EndPull(const Window& window, double seconds) {
+  MutexLock lock(&progress_mu_);
+  double train_seconds = 0;  // a batch
+  if (trained_ > paced_batches_)
+    train_seconds =
+        (trained_seconds_ - paced_seconds_) / static_cast<double>(trained_ - paced_batches_);
+  paced_seconds_ = trained_seconds_;
+  paced_batches_ = trained_;
+  pull_stays_ = train_seconds * static_cast<double>(window.items.size()) > kBusyShare * seconds;
+  release_pace_.EndPull(seconds, train_seconds);
+  release_pace_.Arrived(std::ssize(window.items));
+  progressed_.NotifyAll();
+}
+
+bool Pipeline::WaitForRelease() {
+  MutexLock lock(&progress_mu_);
+  while (!cancelled_ && !release_pace_.Release()) progressed_.Wait(&progress_mu_);
+  return !cancelled_;
 }
 
 bool Pipeline::PullWindow(Window* window, Workers* team) {
@@ -105,16 +116,38 @@ bool Pipeline::PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> m
     return false;
   }
   state_.tiered[table]->Fetch(moves, &puller.buffers);
+  MutexLock lock(&progress_mu_);
+  release_pace_.Pulled(std::ssize(moves));
+  progressed_.NotifyAll();
   return true;
 }
 
 // --- link ---
 
+// A batch whose rows have places does not need their keys any more.
+void Pipeline::GiveRowKeys(WorkItem* item, int64_t most) {
+  MutexLock lock(&mu_);
+  for (TablePlan& plan : item->plans) {
+    if (std::ssize(spare_row_keys_) < most * std::ssize(item->plans))
+      spare_row_keys_.push_back(std::move(plan.row_keys));
+    Array<uint64_t>().swap(plan.row_keys);
+  }
+}
+
+void Pipeline::TakeRowKeys(TablePlan* plan) {
+  MutexLock lock(&mu_);
+  if (spare_row_keys_.empty() || plan->row_keys.capacity() > 0) return;
+  plan->row_keys.swap(spare_row_keys_.back());
+  spare_row_keys_.pop_back();
+}
+
 void Pipeline::GiveLinks(WorkItem* item) {
   MutexLock lock(&mu_);
   for (TablePlan& plan : item->plans) {
-    if (plan.row_bags.capacity() == 0) continue;
+    const bool packed = !plan.packed_rows.empty();
+    if (!packed && plan.row_bags.capacity() == 0) continue;
     TablePlan& spare = spare_links_.emplace_back();
+    if (packed) spare.rows.swap(plan.positions);
     spare.row_offsets.swap(plan.row_offsets);
     spare.row_bags.swap(plan.row_bags);
     spare.row_scales.swap(plan.row_scales);
@@ -126,6 +159,7 @@ void Pipeline::TakeLinks(WorkItem* item) {
   for (TablePlan& plan : item->plans) {
     if (spare_links_.empty()) return;
     TablePlan& spare = spare_links_.back();
+    if (plan.packed_bytes > 0) plan.rows.swap(spare.rows);
     plan.row_offsets.swap(spare.row_offsets);
     plan.row_bags.swap(spare.row_bags);
     plan.row_scales.swap(spare.row_scales);
@@ -144,18 +178,20 @@ void Pipeline::LinkLoop() {
     if ((*item)->has_batch()) {
       ScopedSeconds busy(&link_time_.busy);
       const bool training = (*item)->kind == WorkItem::Kind::kTrain;
-      if (training) TakeLinks(item->get());
+      TakeLinks(item->get());
       int64_t bytes = -(*item)->bytes();
       TakeOffsets(item->get());
       for (size_t t = 0; t < (*item)->plans.size(); ++t) {
-        if (training) LinkRows((*item)->batch.groups[t].offsets, &(*item)->plans[t]);
-        FillPositions(&(*item)->plans[t]);
+        TablePlan& plan = (*item)->plans[t];
+        UnpackRows(&plan);
+        if (training) LinkRows((*item)->batch.groups[t].offsets, plan.row_positions.size(), &plan);
+        FillPositions(&plan);
       }
       bytes += (*item)->bytes();
       link_bytes_ = std::max(link_bytes_, bytes);
     }
     ScopedSeconds wait(&link_time_.wait_output);
-    if (!plan_queue_.Push(std::move(*item))) return;
+    if (!WaitForRelease() || !plan_queue_.Push(std::move(*item))) return;
   }
 }
 

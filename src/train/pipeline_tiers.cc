@@ -21,9 +21,11 @@ constexpr int64_t kSpareShare = 24;
 constexpr int64_t kLeastSpareShare = 96;
 constexpr int64_t kFirstWindow = 4;  // batches
 constexpr int64_t kAdmissionShare = 12;
-// A move is on the list of the window that is planned, and is sorted there; of one that waits and
-// of one that is pulled.
-constexpr int64_t kMoveBytes = 3 * sizeof(RowMove) + 2 * sizeof(KeyItem);
+// A move is on the list of the window that is planned, and is sorted there, or of one that waits or
+// is pulled.
+int64_t MoveBytes(int64_t prefetch) {
+  return (prefetch + 1) * int64_t{sizeof(RowMove)} + 2 * int64_t{sizeof(KeyItem)};
+}
 
 }  // namespace
 
@@ -35,7 +37,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   needs.window = config_.train.window;
   needs.guests = has_test_;
   needs.look_ahead = config_.tiers.memory.policy == PolicyKind::kNextUse;
-  needs.move_bytes = kMoveBytes;
+  needs.move_bytes = MoveBytes(needs.prefetch);
   needs.item_bytes = first.bytes();
   // In the queues before plan, and in the hands of read, dedup, plan and train.
   needs.fixed_items = 2 * config_.train.queue + dedup_threads_ + 3;
@@ -46,20 +48,25 @@ void Pipeline::StartTiers(const WorkItem& first) {
     needs.batch_rows.push_back(rows + rows / 8);      // others are larger
     needs.item_bytes += 4 * needs.batch_rows.back();  // positions, still to come
     // Dedup's tables; keys of batches before it, and offsets.
-    const size_t keys = first.plans[t].rows.size();
+    const size_t keys = first.plans[t].occurrences();
     const size_t bags =
         first.bag_keys[t] > 0 ? keys / static_cast<size_t>(first.bag_keys[t]) : size_t{0};
+    const auto unpacked = static_cast<int64_t>(first.plans[t].packed_bytes > 0 ? 4 * keys : 0);
+    needs.key_bytes += 8 * rows;
+    needs.item_bytes -= static_cast<int64_t>(8 * first.plans[t].row_keys.capacity());
     needs.fixed_bytes +=
-        dedup_threads_ * KeyDedup::BytesFor(keys, first.plans[t].row_keys.size()) +
+        dedup_threads_ *
+            (KeyDedup::BytesFor(keys, first.plans[t].row_keys.size()) + unpacked + unpacked / 16) +
         KeyedItems() * static_cast<int64_t>(8 * std::bit_ceil(keys) + 4 * std::bit_ceil(bags));
     const size_t scales = first.plans[t].scales.size();
-    const auto links =
-        static_cast<int64_t>(4 * (keys + scales + bags) + 4 * first.plans[t].row_keys.size());
+    const int64_t links = unpacked + static_cast<int64_t>(4 * (keys + scales + bags)) + 4 * rows;
     needs.fixed_bytes += LinkedItems() * (links + links / 16);
     needs.row_bytes.push_back(TieredTable::RowBytes(schema));
     disk_row = std::max(disk_row, static_cast<int64_t>(TieredTable::DiskRowBytes(schema)));
   }
-  needs.item_bytes += needs.item_bytes / 8;  // others are larger
+  // Others are larger.
+  needs.item_bytes += needs.item_bytes / 8;
+  needs.key_bytes += needs.key_bytes / 8;
   chunk_rows_ = std::clamp<int64_t>(needs.budget / kChunkShare / disk_row, 256, kMostChunkRows);
   chunk_bytes_ = (kWriteBacks + kPullThreads) * chunk_rows_ * (disk_row + 16);
   needs.fixed_bytes += needs_.fixed_bytes + 2 * train_reader_bytes_ + chunk_bytes_ + kOtherBytes;
@@ -76,7 +83,6 @@ void Pipeline::StartTiers(const WorkItem& first) {
   if (needs_.rows > 0) {
     sizes.window = std::max<int64_t>(config_.train.window, 1);
     sizes.moves = needs_.rows;
-    sizes.items = needs.fixed_items + needs.windows() * sizes.window;
     for (size_t t = 0; t < state_.tables.size(); ++t) {
       sizes.guests.push_back(needs_.rows / 4);
       sizes.own_rows.push_back(needs_.rows + needs_.rows / 4);
@@ -92,8 +98,8 @@ void Pipeline::StartTiers(const WorkItem& first) {
   }
   WindowLimits limits;
   window_ = sizes.window;
-  limits.batches = config_.train.window > 0 ? window_ : std::min(window_, kFirstWindow);
-  limits.moves = window_moves_ = sizes.moves;
+  limits.batches = config_.train.window > 0 ? sizes.window : std::min(window_, kFirstWindow);
+  limits.moves = sizes.moves;
   limits.prefetch = needs.prefetch;
   limits.look_ahead = needs.look_ahead;
   limits.budget = needs.budget;
@@ -105,8 +111,8 @@ void Pipeline::StartTiers(const WorkItem& first) {
   progress.wait = [this](uint32_t stamp) { return WaitForDone(stamp); };
   planner_ = std::make_unique<WindowPlanner>(tables, limits, progress);
 
-  queue_bytes_ = sizes.items * needs.item_bytes;
-  max_items_ = ItemsOf(limits.batches);
+  queue_bytes_ = needs.QueueBytes(window_);
+  max_items_ = needs.Items(limits.batches);
   // The read thread may wait for an item; from this one on it knows that there are more.
   auto item = std::make_unique<WorkItem>();
   item->batch = MakeBatch(spec_.shape);
@@ -127,20 +133,31 @@ void Pipeline::CheckAdmission() const {
 }
 
 // Batches may grow: then there are fewer of them.
-void Pipeline::KeepQueueBytes(int64_t item_bytes) {
-  if (item_bytes <= item_bytes_) return;
-  item_bytes_ = item_bytes;
-  const int64_t items = queue_bytes_ / item_bytes_;
-  LimitWindow((items - tier_needs_.fixed_items) / tier_needs_.windows());
+void Pipeline::KeepQueueBytes(const WorkItem& item) {
+  int64_t key_bytes = 0;
+  for (const TablePlan& plan : item.plans)
+    key_bytes += static_cast<int64_t>(8 * plan.row_keys.capacity());
+  const int64_t item_bytes = item.bytes() - key_bytes;
+  if (item_bytes <= item_bytes_ && key_bytes <= key_bytes_) return;
+  item_bytes_ = std::max(item_bytes, item_bytes_);
+  key_bytes_ = std::max(key_bytes, key_bytes_);
+  TierNeeds needs = tier_needs_;
+  needs.item_bytes = item_bytes_;
+  needs.key_bytes = key_bytes_;
+  LimitWindow(needs.WindowIn(queue_bytes_));
 }
 
-int64_t Pipeline::ItemsOf(int64_t window) const {
-  return tier_needs_.fixed_items + tier_needs_.windows() * window;
+int64_t Pipeline::queue_bytes() const {
+  if (planner_ == nullptr) return max_items_ * item_bytes_;
+  TierNeeds needs = tier_needs_;
+  needs.item_bytes = item_bytes_;
+  needs.key_bytes = key_bytes_;
+  return needs.QueueBytes(planner_->batches());
 }
 
 void Pipeline::SetWindow(int64_t batches) {
   planner_->set_batches(batches);
-  max_items_ = ItemsOf(batches);
+  max_items_ = tier_needs_.Items(batches);
 }
 
 void Pipeline::LimitWindow(int64_t batches) {
@@ -148,8 +165,9 @@ void Pipeline::LimitWindow(int64_t batches) {
   if (planner_->batches() > window_) SetWindow(window_);
 }
 
-// Windows end where pulling their rows takes too long: batches beyond that would only take memory
-// from rows. So they grow from a few batches on, as long as that is not where they end.
+// Windows end where they have as many moves as they may: batches beyond that would only take memory
+// from rows. So they grow from a few batches on, as long as that is not where they end. It lets
+// training begin early, too.
 void Pipeline::GrowWindow(int64_t batches) {
   largest_window_ = std::max(largest_window_, batches);
   if (batches == planner_->batches() && batches < window_)
@@ -169,10 +187,11 @@ void Pipeline::UseSpareMemory() {
     LimitWindow(largest_window_ + largest_window_ / 4 + 1);
     largest_window_ = 0;
   }
-  const int64_t promised = std::max<int64_t>(0, DiskTierMemory(config_.tiers) - disk_bytes) +
-                           std::max<int64_t>(0, ItemsOf(window_) - items_made_) * item_bytes_ +
-                           std::max<int64_t>(0, admission_bytes_ - AdmissionBytes() * 2 / 3) +
-                           queue_bytes_ / kSpareShare;
+  const int64_t promised =
+      std::max<int64_t>(0, DiskTierMemory(config_.tiers) - disk_bytes) +
+      std::max<int64_t>(0, tier_needs_.Items(window_) - items_made_) * (item_bytes_ + key_bytes_) +
+      std::max<int64_t>(0, admission_bytes_ - AdmissionBytes() * 2 / 3) +
+      queue_bytes_ / kSpareShare;
   const int64_t spare =
       tier_needs_.budget - tier_needs_.budget / kSpareShare - RssBytes() - promised;
   if (spare > tier_needs_.budget / kLeastSpareShare) room_.bytes += spare / 2;
@@ -186,7 +205,8 @@ int64_t Pipeline::LinkedItems() const { return config_.train.queue + 2; }
 
 int64_t Pipeline::tier_bytes() const {
   if (!planner_) return 0;
-  return chunk_bytes_ + planner_->most_moves() * kMoveBytes + LinkedItems() * link_bytes_;
+  return chunk_bytes_ + planner_->most_moves() * MoveBytes(tier_needs_.prefetch) +
+         LinkedItems() * link_bytes_;
 }
 
 bool Pipeline::WaitForDone(uint32_t stamp) {
@@ -220,11 +240,13 @@ void Pipeline::WindowLoop() {
     }
     if (planner_ == nullptr || planner_->empty()) break;
     Window window;
-    if (pull_moves_ > 0) planner_->set_moves(std::min<int64_t>(window_moves_, pull_moves_));
     if (!planner_->Next(&window)) return;
     for (size_t t = 0; t < state_.tiered.size(); ++t) state_.tiered[t]->Sort(&window.moves[t]);
     if (saver_ != nullptr) window.cuts = saver_->EndWindow();
-    for (const auto& item : window.items) KeepQueueBytes(item->bytes());
+    for (const auto& item : window.items) {
+      KeepQueueBytes(*item);
+      GiveRowKeys(item.get(), tier_needs_.KeyedItems(planner_->batches()));
+    }
     GrowWindow(static_cast<int64_t>(window.items.size()));
     if (!window_queue_.Push(std::move(window))) return;
     UseSpareMemory();

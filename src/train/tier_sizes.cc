@@ -11,24 +11,17 @@ namespace terrace {
 namespace {
 
 // Larger windows read more rows with one IO, but their batches take memory from rows.
-constexpr int64_t kQueueShare = 4;
+constexpr int64_t kQueueShare = 6;
 constexpr int64_t kMostWindow = 64;
-// Where a third of the rows of a batch move, such a window reaches the limit of moves; larger ones
-// would take memory from rows for batches that do not come.
-constexpr int64_t kMovesPerRow = 3;
+// Where a quarter of the rows of a batch move, such a window reaches the limit of moves; larger
+// ones would take memory from rows for batches that do not come.
+constexpr int64_t kMovesPerRow = 4;
 // More rows at once are read with fewer IOs, but their lists take memory from rows.
-constexpr int64_t kMostMoves = 384 << 10;
+constexpr int64_t kMostMoves = 1 << 20;
 constexpr int64_t kMoveShare = 16;
 constexpr int64_t kOwnBatches = 4;
 // Rounding to pages, the heap's own memory.
 constexpr int64_t kSlackShare = 32;
-
-// All batches of a window wait while its rows come, and meanwhile training works on the window
-// before. So long may it then have nothing to do, ...
-constexpr double kPauseSeconds = 0.5;
-// ... counting on so much of the time that it took up to now.
-constexpr double kHiddenShare = 0.9;
-constexpr double kLargestStep = 16;  // from one window to the next
 
 std::string Size(int64_t bytes) { return ShortBytes(static_cast<double>(bytes)); }
 
@@ -45,19 +38,16 @@ TierSizes DivideBudget(const TierNeeds& needs) {
   // The batch that reaches the limit may go beyond it with all its rows.
   sizes.moves = std::min(kMostMoves, needs.budget / kMoveShare / needs.move_bytes);
   const int64_t fixed = needs.fixed_bytes + (sizes.moves + batch_rows) * needs.move_bytes;
-  const auto items = [&](int64_t window) { return needs.fixed_items + needs.windows() * window; };
-  const int64_t queue_items = needs.budget / kQueueShare / std::max<int64_t>(needs.item_bytes, 1);
   sizes.window = needs.window > 0
                      ? needs.window
                      : std::clamp<int64_t>(
-                           std::min((queue_items - needs.fixed_items) / needs.windows(),
+                           std::min(needs.WindowIn(needs.budget / kQueueShare),
                                     kMovesPerRow * sizes.moves / std::max<int64_t>(batch_rows, 1)),
                            1, kMostWindow);
   const auto rows_bytes = [&](int64_t window) {
-    return needs.budget - needs.budget / kSlackShare - fixed - items(window) * needs.item_bytes;
+    return needs.budget - needs.budget / kSlackShare - fixed - needs.QueueBytes(window);
   };
   while (sizes.window > 1 && rows_bytes(sizes.window) < 4 * least) --sizes.window;
-  sizes.items = items(sizes.window);
   const int64_t rows = rows_bytes(sizes.window);
   if (rows < least) {
     // Some parts grow with the budget; and readers take more in one run than in another: a tenth
@@ -66,15 +56,15 @@ TierSizes DivideBudget(const TierNeeds& needs) {
         1.0 / kSlackShare + 1.0 / kMoveShare +
         static_cast<double>(needs.growing_bytes) / static_cast<double>(needs.budget);
     const int64_t stays = needs.fixed_bytes - needs.growing_bytes + batch_rows * needs.move_bytes +
-                          items(1) * needs.item_bytes + least;
+                          needs.QueueBytes(1) + least;
     const auto needed = static_cast<int64_t>(1.1 * static_cast<double>(stays) / (1 - grows));
     throw Error(
         ErrorCode::kUsage,
         fmt::format("tiers.memory.budget is {}: the process, readers, net and disk tier take {}, "
                     "{} batches on their way {}, the rows of one batch {}; raise it to {} or lower "
                     "train.batch",
-                    Size(needs.budget), Size(fixed), sizes.items,
-                    Size(sizes.items * needs.item_bytes), Size(least), Size(needed)));
+                    Size(needs.budget), Size(fixed), needs.Items(sizes.window),
+                    Size(needs.QueueBytes(sizes.window)), Size(least), Size(needed)));
   }
   // Tables take room as their rows come, so each gets what it uses; but what one batch needs, and
   // if it fits what some need, is kept for every one of them.
@@ -89,12 +79,6 @@ TierSizes DivideBudget(const TierNeeds& needs) {
     sizes.guests.push_back(needs.guests ? std::min(more, own / 4) : 0);
   }
   return sizes;
-}
-
-int64_t MovesForShortPauses(int64_t moves, double pull_seconds, double train_seconds) {
-  const double pause = pull_seconds - kHiddenShare * train_seconds;
-  const double share = pause * kLargestStep > kPauseSeconds ? kPauseSeconds / pause : kLargestStep;
-  return std::max(kPacedMoves, static_cast<int64_t>(share * static_cast<double>(moves)));
 }
 
 }  // namespace terrace

@@ -36,6 +36,8 @@ TierNeeds AnyNeeds() {
   needs.budget = *rc::gen::inRange<int64_t>(kMiB, 4096 * kMiB);
   needs.fixed_bytes = *rc::gen::inRange<int64_t>(0, 200 * kMiB);
   needs.item_bytes = *rc::gen::inRange<int64_t>(1, 8 * kMiB);
+  needs.key_bytes = *rc::gen::inRange<int64_t>(0, 2 * kMiB);
+  needs.look_ahead = *rc::gen::arbitrary<bool>();
   needs.fixed_items = *rc::gen::inRange<int64_t>(0, 30);
   needs.window = *rc::gen::element<int64_t>(0, 0, 1, 5, 100);
   needs.prefetch = *rc::gen::inRange<int64_t>(1, 9);
@@ -68,10 +70,9 @@ TEST(TierSizes, WhatIsGivenOutIsNeverMoreThanTheBudget) {
     if (!sizes) RC_DISCARD("too small");
     RC_ASSERT(sizes->window >= 1);
     RC_ASSERT(needs.window == 0 || sizes->window <= needs.window);
-    RC_ASSERT(sizes->items >= needs.fixed_items + needs.windows() * sizes->window);
     RC_ASSERT(sizes->moves >= 0);
     RC_ASSERT(sizes->shared_bytes >= 0);
-    int64_t sum = needs.fixed_bytes + sizes->items * needs.item_bytes + sizes->shared_bytes;
+    int64_t sum = needs.fixed_bytes + needs.QueueBytes(sizes->window) + sizes->shared_bytes;
     int64_t batch_rows = 0;
     for (size_t t = 0; t < needs.row_bytes.size(); ++t) {
       RC_ASSERT(sizes->guests[t] >= 0);
@@ -118,6 +119,20 @@ TEST(TierSizes, TheWindowShrinksWithTheBudget) {
   EXPECT_GE(windows.size(), 4U);
 }
 
+TEST(TierSizes, AWindowIsTheLargestWhoseBatchesFit) {
+  TierNeeds needs = SomeNeeds(1024 * kMiB);
+  needs.key_bytes = 100'000;
+  for (const bool look_ahead : {false, true}) {
+    needs.look_ahead = look_ahead;
+    const int64_t window = needs.WindowIn(50 * kMiB);
+    EXPECT_LE(needs.QueueBytes(window), 50 * kMiB);
+    EXPECT_GT(needs.QueueBytes(window + 1), 50 * kMiB);
+    // Keys are there until rows have places: of the windows that are known, but not in flight.
+    EXPECT_EQ(needs.KeyedItems(5) - needs.KeyedItems(4), look_ahead ? 2 : 1);
+    EXPECT_EQ(needs.Items(5) - needs.Items(4), look_ahead ? 3 : 2);
+  }
+}
+
 TEST(TierSizes, AGivenWindowIsKeptWhereItFits) {
   TierNeeds needs = SomeNeeds(1024 * kMiB);
   needs.window = 3;
@@ -126,25 +141,6 @@ TEST(TierSizes, AGivenWindowIsKeptWhereItFits) {
   EXPECT_EQ(DivideBudget(needs).window, 200);
   needs.budget = 100 * kMiB;
   EXPECT_LT(DivideBudget(needs).window, 200);
-}
-
-TEST(TierSizes, AWindowHasAsManyMovesAsThePauseThatItMayCause) {
-  // Training hides nothing: what takes 0.5 s, at any pace.
-  EXPECT_EQ(MovesForShortPauses(100'000, 1, 0), 50'000);
-  EXPECT_EQ(MovesForShortPauses(100'000, 0.25, 0), 200'000);
-  // It hides about half of it; then more than all of it: the window may be larger.
-  EXPECT_NEAR(static_cast<double>(MovesForShortPauses(100'000, 1.9, 1)), 50'000, 1);
-  EXPECT_EQ(MovesForShortPauses(100'000, 1, 3), 1'600'000);
-  EXPECT_EQ(MovesForShortPauses(100'000, 0, 0), 1'600'000);
-  // However slow the disk is, windows are worth a read.
-  EXPECT_EQ(MovesForShortPauses(100'000, 1000, 0), kPacedMoves);
-}
-
-TEST(TierSizes, GuestsAreForEvaluationsOnly) {
-  TierNeeds needs = SomeNeeds(512 * kMiB);
-  EXPECT_THAT(DivideBudget(needs).guests, Each(0));
-  needs.guests = true;
-  EXPECT_THAT(DivideBudget(needs).guests, Each(Ge(20'000)));  // a batch's, if there is room
 }
 
 }  // namespace

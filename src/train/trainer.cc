@@ -304,7 +304,7 @@ class TrainStage {
     report_.rows = summary.rows;
     progress_.Clear();
     report_.reader_bytes = pipeline_->reader_bytes();
-    report_.queue_bytes = pipeline_->items() * pipeline_->peak_item_bytes();
+    report_.queue_bytes = pipeline_->queue_bytes();
     report_.scratch_bytes =
         step_->scratch_bytes() + pipeline_->scratch_bytes() + pipeline_->tier_bytes();
     if (taker_ != nullptr) report_.scratch_bytes += taker_->saver()->bytes();

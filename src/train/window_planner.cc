@@ -3,19 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tier/disk_page.h"
 
 namespace terrace {
 namespace {
 
-// Of the rows that a table can have in memory, those of a window are at most one in so many,
-// counted batch by batch, so that one can come while another is trained even where batches share no
-// rows.
+// Of the rows that a table can have in memory, those of a window are at most one in so many, so
+// that one can come while another is trained even where they share no rows.
 constexpr int64_t kWindowShare = 2;
 constexpr int64_t kKnownShare = 1;
+// Rows that batches share are counted by a sample of the keys, of so many where memory is full of
+// them; and one key in so many at most.
+constexpr int64_t kSample = 4096;
+constexpr int64_t kMostSampleShare = 64;
+// Of the batches of a window that is trained, one in so many may be left when the window after the
+// next one is planned: its rows can come as soon as those of the next one are there.
+constexpr int64_t kHeadStartShare = 8;
 
 int64_t Moves(const Window& window) {
   size_t sum = 0;
@@ -30,7 +38,18 @@ WindowPlanner::WindowPlanner(std::vector<TieredTable*> tables, const WindowLimit
     : tables_(std::move(tables)),
       limits_(limits),
       progress_(std::move(progress)),
-      known_rows_(tables_.size()) {}
+      known_keys_(tables_.size()) {
+  for (const TieredTable* table : tables_)
+    sample_share_.push_back(std::bit_floor(static_cast<uint64_t>(
+        std::clamp<int64_t>(table->most_rows() / kSample, 1, kMostSampleShare))));
+}
+
+void WindowPlanner::Sample(Known* known) const {
+  known->sample.resize(tables_.size());
+  for (size_t t = 0; t < tables_.size(); ++t)
+    for (uint64_t key : known->item->plans[t].row_keys)
+      if ((MixOfKey(key) & (sample_share_[t] - 1)) == 0) known->sample[t].push_back(key);
+}
 
 void WindowPlanner::Touch(Known* known) {
   WorkItem& item = *known->item;
@@ -55,33 +74,42 @@ void WindowPlanner::Add(std::unique_ptr<WorkItem> item) {
   // After an evaluation the reader may wait for its result.
   known.ends_window = item->kind == WorkItem::Kind::kEvalEnd;
   known.item = std::move(item);
+  Sample(&known);
   for (size_t t = 0; t < tables_.size(); ++t)
-    known_rows_[t] += static_cast<int64_t>(known.item->plans[t].row_keys.size());
+    for (uint64_t key : known.sample[t]) ++known_keys_[t][key];
   Touch(&known);
   known_.push_back(std::move(known));
 }
 
-bool WindowPlanner::Fits(const std::vector<int64_t>& rows, int64_t share) const {
+bool WindowPlanner::Fits(const std::vector<SampledKeys>& keys, int64_t share) const {
   for (size_t t = 0; t < tables_.size(); ++t)
-    if (rows[t] > tables_[t]->most_rows() / share) return false;
+    if (static_cast<int64_t>(keys[t].size() * sample_share_[t]) > tables_[t]->most_rows() / share)
+      return false;
   return true;
+}
+
+// How many of a window's batches may be left when the one after the next is planned.
+int64_t WindowPlanner::HeadStart(int64_t batches) const {
+  return limits_.look_ahead ? (batches + kHeadStartShare / 2) / kHeadStartShare : 0;
 }
 
 bool WindowPlanner::WantsMore() const {
   if (known_.empty()) return true;
-  const int64_t wanted = limits_.batches * (limits_.look_ahead ? 2 : 1);
+  // The last batches of the window in training are not known again yet when this one is planned.
+  const int64_t wanted =
+      limits_.batches * (limits_.look_ahead ? 2 : 1) - HeadStart(limits_.batches);
   return static_cast<int64_t>(known_.size()) < wanted && !known_.back().ends_window &&
-         Fits(known_rows_, kKnownShare);
+         Fits(known_keys_, kKnownShare);
 }
 
 // How many of the known batches the next window has, if all goes well.
 size_t WindowPlanner::Candidates() const {
-  std::vector<int64_t> rows(tables_.size());
+  std::vector<SampledKeys> keys(tables_.size());
   size_t n = 0;
   while (n < known_.size() && static_cast<int64_t>(n) < limits_.batches) {
     for (size_t t = 0; t < tables_.size(); ++t)
-      rows[t] += static_cast<int64_t>(known_[n].item->plans[t].row_keys.size());
-    if (n > 0 && !Fits(rows, kWindowShare)) break;
+      for (uint64_t key : known_[n].sample[t]) ++keys[t][key];
+    if (n > 0 && !Fits(keys, kWindowShare)) break;
     if (known_[n++].ends_window) break;
   }
   return n;
@@ -128,13 +156,21 @@ void WindowPlanner::Place(WorkItem* item, Window* window) {
   }
 }
 
-bool WindowPlanner::Next(Window* window) {
+// Until few enough windows are in flight. False: cancelled.
+bool WindowPlanner::WaitForTurn() {
   const auto max_in_flight = static_cast<size_t>(limits_.prefetch);
-  while (!in_flight_.empty() &&
-         (in_flight_.front() <= progress_.done() || in_flight_.size() > max_in_flight)) {
-    if (!progress_.wait(in_flight_.front())) return false;
-    in_flight_.pop_front();
+  if (in_flight_.size() > max_in_flight) {
+    const InFlight& window = in_flight_[in_flight_.size() - max_in_flight - 1];
+    const auto left = static_cast<uint32_t>(HeadStart(window.batches));
+    if (!progress_.wait(window.last_stamp - left)) return false;
   }
+  while (!in_flight_.empty() && in_flight_.front().last_stamp <= progress_.done())
+    in_flight_.pop_front();
+  return true;
+}
+
+bool WindowPlanner::Next(Window* window) {
+  if (!WaitForTurn()) return false;
   window->items.clear();
   window->moves.resize(tables_.size());
   for (RowMoves& moves : window->moves) moves.clear();
@@ -153,7 +189,8 @@ bool WindowPlanner::Next(Window* window) {
     }
     Place(known.item.get(), window);
     for (size_t t = 0; t < tables_.size(); ++t)
-      known_rows_[t] -= static_cast<int64_t>(known.item->plans[t].row_keys.size());
+      for (uint64_t key : known.sample[t])
+        if (const auto at = known_keys_[t].find(key); --at->second == 0) known_keys_[t].erase(at);
     last_stamp_ = StampOf(*known.item);
     window->items.push_back(std::move(known.item));
     known_.pop_front();
@@ -163,7 +200,7 @@ bool WindowPlanner::Next(Window* window) {
   }
   for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->EndWindow(&window->moves[t]);
   most_moves_ = std::max(most_moves_, Moves(*window));
-  in_flight_.push_back(last_stamp_);
+  in_flight_.push_back({last_stamp_, std::ssize(window->items)});
   ++stats_.windows;
   stats_.batches += static_cast<int64_t>(window->items.size());
   const bool full = static_cast<int64_t>(window->items.size()) == limits_.batches;

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "tier/tiered_table.h"
@@ -66,20 +67,31 @@ class WindowPlanner {
 
   int64_t batches() const { return limits_.batches; }
   void set_batches(int64_t batches) { limits_.batches = batches; }
-  void set_moves(int64_t moves) { limits_.moves = moves; }
   const WindowStats& stats() const { return stats_; }
   int64_t most_moves() const { return most_moves_; }  // of one window
 
  private:
+  // Of a table: how many batches use each key of a sample.
+  using SampledKeys = std::unordered_map<uint64_t, int32_t>;
+
   struct Known {
     std::unique_ptr<WorkItem> item;
+    std::vector<std::vector<uint64_t>> sample;  // by table: of its keys
     bool touched = false;
     bool ends_window = false;
   };
 
+  struct InFlight {
+    uint32_t last_stamp = 0;
+    int64_t batches = 0;
+  };
+
   void Touch(Known* known);
-  bool Fits(const std::vector<int64_t>& rows, int64_t share) const;
+  void Sample(Known* known) const;
+  bool Fits(const std::vector<SampledKeys>& keys, int64_t share) const;
   size_t Candidates() const;
+  int64_t HeadStart(int64_t batches) const;
+  bool WaitForTurn();
   bool Reserve(const WorkItem& item);
   bool ReserveFirst();
   void Place(WorkItem* item, Window* window);
@@ -89,9 +101,11 @@ class WindowPlanner {
   WindowLimits limits_;
   const Progress progress_;
   std::deque<Known> known_;
-  std::vector<int64_t> known_rows_;  // by table: at most so many rows are used by known batches
-  std::deque<uint32_t> in_flight_;   // last stamp of each window not known to be trained
-  uint32_t last_stamp_ = 0;          // of the last window
+  std::vector<uint64_t>
+      sample_share_;  // by table, a power of two: one in so many keys is in samples
+  std::vector<SampledKeys> known_keys_;  // by table: of the known batches
+  std::deque<InFlight> in_flight_;       // windows not known to be trained
+  uint32_t last_stamp_ = 0;              // of the last window
   WindowStats stats_;
   int64_t most_moves_ = 0;
 };
