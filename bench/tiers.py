@@ -54,7 +54,7 @@ class Size:
 
 
 FULL = Size(48_000_000, 64_000_000, {"criteo": 1000, "ads100": 100},
-            {"criteo": 150, "ads100": 80}, 300_000_000, 2 << 30, 6)
+            {"criteo": 300, "ads100": 80}, 300_000_000, 2 << 30, 6)
 QUICK = Size(4_000_000, 6_000_000, {"criteo": 40, "ads100": 40},
              {"criteo": 30, "ads100": 30}, 20_000_000, 640 << 20, 2)
 FRESH = 0.3  # of draws: about half of a batch's distinct keys
@@ -107,7 +107,7 @@ def memory_of(shape, rows, share):
         return [f"tiers.memory.budget={budget}"], "budget"
     # A fifth for the disk tier would hold little more than the fences of so many pages.
     return ["--memory-rows", rows // share, "tiers.memory.budget=1000000000",
-            f"tiers.disk.memory={max(budget * 2 // 5, 16 << 20)}", "train.window=8"], "rows"
+            f"tiers.disk.memory={max(budget * 2 // 5, 16 << 20)}", "train.window=32"], "rows"
 
 
 def check_digest(line, same_as):

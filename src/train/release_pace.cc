@@ -24,8 +24,8 @@ void ReleasePace::EndPull(double pull_seconds, double train_seconds) {
 }
 
 bool ReleasePace::Release() {
-  // One ahead of the rows: training has it when they are there.
-  if (paced_ && static_cast<double>(released_ - 1) * static_cast<double>(moves_) >=
+  // The first one goes at once, the last one when all but a batch's share of the rows are there.
+  if (paced_ && static_cast<double>(released_) * static_cast<double>(moves_) >
                     static_cast<double>(batches_) * static_cast<double>(pulled_))
     return false;
   --waiting_;

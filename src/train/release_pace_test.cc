@@ -31,6 +31,8 @@ TEST(ReleasePace, BatchesGoAsTheRowsOfTheNextWindowArrive) {
   ReleasePace pace = Pulling(4, 0.1);
   int64_t released = ReleaseAll(&pace, 10);
   EXPECT_EQ(released, 1);
+  pace.Pulled(1);
+  EXPECT_FALSE(pace.Release());
   for (int part = 1; part <= 10; ++part) {
     pace.Pulled(kMoves / 10);
     released += ReleaseAll(&pace, 10 - released);
