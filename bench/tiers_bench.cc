@@ -67,12 +67,13 @@ struct BenchOptions {
   bool prefill = false;
   int64_t warmup = 0;
   int64_t batches = 100;
+  int64_t cooldown = 0;
   int64_t memory_rows = 0;
   uint64_t lru = 0;
   bool digest = true;
   std::vector<std::string> sets;
 
-  int64_t all_batches() const { return warmup + batches; }
+  int64_t all_batches() const { return warmup + batches + cooldown; }
 };
 
 RunConfig ConfigOf(const BenchOptions& options) {
@@ -258,12 +259,13 @@ class TierBench {
 
   void AddBatch(const WorkItem& item, double gap) {
     examples_ += item.batch.examples;
-    if (item.step > options_.warmup) {
+    const int64_t last = options_.warmup + options_.batches;
+    if (item.step > options_.warmup && item.step <= last) {
       gaps_.push_back(gap);
       distinct_ += static_cast<int64_t>(item.plans[0].row_positions.size());
     }
     if (item.step == options_.warmup) start_ = MarkNow();
-    if (item.step == options_.all_batches()) end_ = MarkNow();
+    if (item.step == last) end_ = MarkNow();
     AddToTimeline(gap);
   }
 
@@ -424,6 +426,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--prefill", options.prefill, "all rows exist before the first batch");
   app.add_option("--warmup", options.warmup, "batches before the measured ones");
   app.add_option("--batches", options.batches, "that are measured")->check(CLI::PositiveNumber);
+  app.add_option("--cooldown", options.cooldown,
+                 "batches after the measured ones, so that rows of later ones come meanwhile");
   app.add_option("--memory-rows", options.memory_rows, "rows in memory, whatever the budget");
   app.add_option("--lru", options.lru, "train nothing; an exact LRU of so many rows");
   app.add_flag("!--no-digest", options.digest);

@@ -33,13 +33,15 @@ DiskBudget::DiskBudget(const DiskOptions& options, const PageLayout& layout)
   const size_t page = layout.page_bytes;
   const size_t partitions = static_cast<size_t>(layout.partitions());
   reader.engine = options.io;
-  // Where memory is short, first reads under way are given up, then long reads, then readers.
-  reader.max_read = std::max<size_t>(page, 16 << 10);
+  // Where memory is short, first the longest reads are given up, then reads under way, then long
+  // reads, then readers.
+  reader.max_read = std::max<size_t>(page, 32 << 10);
   readers = std::max(options.readers, 1);
   reader.depth = std::max(kReadsUnderWay / readers, 1);
   const auto larger_than = [&](size_t bytes) {
     return static_cast<size_t>(readers) * reader.memory_bytes() > bytes;
   };
+  if (larger_than(memory_bytes / 16)) reader.max_read = std::max<size_t>(page, 16 << 10);
   while (larger_than(memory_bytes / 16) && reader.depth > 32) reader.depth /= 2;
   if (larger_than(memory_bytes / 16)) {
     reader.max_read = page;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
@@ -54,7 +55,7 @@ const std::byte* PageView::Find(uint64_t mix_wanted) const {
 
 void WritePage(std::span<const PageEntry> entries, const PageLayout& layout, uint64_t number,
                uint64_t page, std::byte* bytes) {
-  std::memset(bytes, 0, layout.page_bytes);
+  std::memset(bytes, 0, PageLayout::kHeaderBytes);
   std::byte* mix = bytes + PageLayout::kHeaderBytes;
   std::byte* row = bytes + layout.rows_offset;
   uint16_t counts[2] = {0, 0};
@@ -72,6 +73,9 @@ void WritePage(std::span<const PageEntry> entries, const PageLayout& layout, uin
     mix += sizeof(entry.mix);
     ++counts[1];
   }
+  // What is not used is zero.
+  std::fill(mix, bytes + layout.rows_offset, std::byte{0});
+  std::fill(row, bytes + layout.page_bytes, std::byte{0});
   std::memcpy(bytes + 8, counts, sizeof(counts));
   const uint64_t checksum = Checksum(bytes, layout, number, page);
   std::memcpy(bytes, &checksum, sizeof(checksum));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "base/error.h"
 #include "tier/row_arena.h"
@@ -18,7 +19,10 @@ constexpr size_t kAhead = 16;
 
 constexpr uint32_t kRanks = 4096;    // the lowest leave first
 constexpr uint32_t kStays = kRanks;  // of an absent or a pinned row
-using Histogram = std::array<uint32_t, kRanks + 1>;
+// By rank. Most rows stay: they are counted at several places, as a count that is changed each time
+// would be waited for.
+constexpr uint32_t kStayCounts = 8;
+using Histogram = std::array<uint32_t, kRanks + kStayCounts>;
 
 // So many positions from `first` on; behind the last one of the tier comes position 1.
 struct Stretch {
@@ -113,10 +117,14 @@ class HandPolicy : public EvictionPolicy {
                      Histogram* counts) {
     Stretch seen{hand_, 0};
     while (seen.size < rows_) {
-      const int64_t found = seen.size - (*counts)[kStays];
+      const int64_t found =
+          seen.size - std::accumulate(counts->begin() + kStays, counts->end(), int64_t{0});
       if (found >= wanted) break;
       const Stretch next{seen.End(rows_), std::min(wanted - found, rows_ - seen.size)};
-      next.ForEach(rows_, [&](int64_t p) { ++(*counts)[RankOf(p, pins, done)]; });
+      next.ForEach(rows_, [&](int64_t p) {
+        const uint32_t rank = RankOf(p, pins, done);
+        ++(*counts)[rank == kStays ? kStays + p % kStayCounts : rank];
+      });
       seen.size += next.size;
     }
     return seen;

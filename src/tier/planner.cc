@@ -57,7 +57,7 @@ void FillScales(const PlanInput& input, Array<float>* scales) {
   });
 }
 
-// The low bytes of each number. Those of another one follow, so each is copied with 4 bytes.
+// The low bytes of each number come first. Another number follows, so all four may be copied.
 template <size_t kBytes>
 void PackNumbers(const Array<uint32_t>& numbers, Array<uint8_t>* packed) {
   const size_t n = numbers.size();
@@ -117,7 +117,10 @@ void PackRows(TablePlan* plan) {
   plan->packed_bytes = rows <= size_t{1} << 16 ? 2 : rows <= size_t{1} << 24 ? 3 : 0;
   if (plan->packed_bytes == 2) PackNumbers<2>(plan->rows, &plan->packed_rows);
   if (plan->packed_bytes == 3) PackNumbers<3>(plan->rows, &plan->packed_rows);
-  (plan->packed_bytes > 0 ? plan->rows.clear() : plan->packed_rows.clear());
+  if (plan->packed_bytes > 0)
+    plan->rows.clear();
+  else
+    plan->packed_rows.clear();
 }
 
 void UnpackRows(TablePlan* plan) {

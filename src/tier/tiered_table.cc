@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "table/schema.h"
@@ -275,19 +277,34 @@ void TieredTable::EndWindow(RowMoves* moves) {
 }
 
 void TieredTable::Sort(RowMoves* moves) {
-  order_.resize(moves->size());
-  for (size_t i = 0; i < moves->size(); ++i)
-    order_[i] = {MixOfKey((*moves)[i].key), static_cast<uint32_t>(i)};
+  // First by the top bits alone, into parts that fit the caches.
+  constexpr int kPartBits = 8;
+  const auto part = [](const RowMove& move) { return MixOfKey(move.key) >> (64 - kPartBits); };
+  std::array<size_t, 1 << kPartBits> ends{};
+  for (const RowMove& move : *moves) ++ends[part(move)];
+  size_t sum = 0;
+  for (size_t& end : ends) sum += std::exchange(end, sum);
+  SetSize(&sorted_, moves->size());
+  for (const RowMove& move : *moves) sorted_[ends[part(move)]++] = move;
+  moves->swap(sorted_);
+  for (size_t p = 0, begin = 0; p < ends.size(); begin = ends[p++])
+    SortPart(std::span(*moves).subspan(begin, ends[p] - begin));
+}
+
+void TieredTable::SortPart(std::span<RowMove> moves) {
+  order_.resize(moves.size());
+  for (size_t i = 0; i < moves.size(); ++i)
+    order_[i] = {MixOfKey(moves[i].key), static_cast<uint32_t>(i)};
   SortItems(&order_, &sorting_);
   // In place, along the cycles of the permutation.
   for (size_t start = 0; start < order_.size(); ++start) {
-    const RowMove first = (*moves)[start];
+    const RowMove first = moves[start];
     size_t to = start;
     for (size_t from; (from = order_[to].index) != start; to = from) {
-      (*moves)[to] = (*moves)[from];
+      moves[to] = moves[from];
       order_[to].index = static_cast<uint32_t>(to);
     }
-    (*moves)[to] = first;
+    moves[to] = first;
     order_[to].index = static_cast<uint32_t>(to);
   }
 }

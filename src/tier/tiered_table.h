@@ -165,6 +165,7 @@ class TieredTable {
   void ListRows(const TablePlan& plan);
   int64_t Grow(int64_t rows);
   bool MakeFree(int64_t rows, uint32_t done);
+  void SortPart(std::span<RowMove> moves);
   void ReclaimGuests(uint32_t done);
   RowMove TakeFree();
 
@@ -190,6 +191,7 @@ class TieredTable {
   Array<uint32_t> found_, missing_;  // of ListRows: positions, and rows of the plan
   Array<uint64_t> keys_;
   Array<KeyItem> order_, sorting_;
+  RowMoves sorted_;
 
   std::atomic<int64_t> lookups_{0}, hits_{0}, from_disk_{0}, created_{0}, evicted_{0}, written_{0},
       eval_reads_{0}, eval_evicted_{0}, expired_{0};

@@ -162,6 +162,8 @@ class Pipeline {
   bool WaitForRelease() EXCLUDES(progress_mu_);
   bool PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker);
   bool WaitForWrites() EXCLUDES(progress_mu_);
+  void GiveMoves(std::vector<RowMoves>* moves) EXCLUDES(mu_);
+  void TakeMoves(std::vector<RowMoves>* moves) EXCLUDES(mu_);
   void LinkLoop();
   int64_t LinkedItems() const;
   // `most`: batches that have keys at the same time.
@@ -264,6 +266,8 @@ class Pipeline {
   std::vector<std::vector<uint32_t>> spare_offsets_ GUARDED_BY(mu_);
   // The same for distinct keys, with a disk tier.
   std::vector<Array<uint64_t>> spare_row_keys_ GUARDED_BY(mu_);
+  // Memory for the moves of the next windows.
+  std::vector<std::vector<RowMoves>> spare_moves_ GUARDED_BY(mu_);
   // Memory for rows and inverse indexes of the next batches, in plans that have nothing else.
   std::vector<TablePlan> spare_links_ GUARDED_BY(mu_);
 

@@ -45,6 +45,7 @@ void Pipeline::PullLoop() {
     if (!PullWindow(&*window, &team)) return;
     if (saver_ != nullptr) saver_->WindowPulled();
     EndPull(*window, NowSeconds() - begin);
+    GiveMoves(&window->moves);
     for (auto& item : window->items)
       if (!pulled_queue_.Push(std::move(item))) return;
   }
@@ -122,6 +123,18 @@ bool Pipeline::PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> m
   return true;
 }
 
+void Pipeline::GiveMoves(std::vector<RowMoves>* moves) {
+  MutexLock lock(&mu_);
+  spare_moves_.push_back(std::move(*moves));
+}
+
+void Pipeline::TakeMoves(std::vector<RowMoves>* moves) {
+  MutexLock lock(&mu_);
+  if (spare_moves_.empty()) return;
+  moves->swap(spare_moves_.back());
+  spare_moves_.pop_back();
+}
+
 // --- link ---
 
 // A batch whose rows have places does not need their keys any more.
@@ -144,7 +157,7 @@ void Pipeline::TakeRowKeys(TablePlan* plan) {
 void Pipeline::GiveLinks(WorkItem* item) {
   MutexLock lock(&mu_);
   for (TablePlan& plan : item->plans) {
-    const bool packed = !plan.packed_rows.empty();
+    const bool packed = !plan.packed_rows.empty() && plan.positions.capacity() > 0;
     if (!packed && plan.row_bags.capacity() == 0) continue;
     TablePlan& spare = spare_links_.emplace_back();
     if (packed) spare.rows.swap(plan.positions);

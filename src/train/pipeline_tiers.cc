@@ -21,11 +21,9 @@ constexpr int64_t kSpareShare = 24;
 constexpr int64_t kLeastSpareShare = 96;
 constexpr int64_t kFirstWindow = 4;  // batches
 constexpr int64_t kAdmissionShare = 12;
-// A move is on the list of the window that is planned, and is sorted there, or of one that waits or
-// is pulled.
-int64_t MoveBytes(int64_t prefetch) {
-  return (prefetch + 1) * int64_t{sizeof(RowMove)} + 2 * int64_t{sizeof(KeyItem)};
-}
+// A move is on the list of the window that is planned, and on another one when that is sorted, or
+// on the list of one that waits or is pulled.
+int64_t MoveBytes(int64_t prefetch) { return (prefetch + 2) * int64_t{sizeof(RowMove)}; }
 
 }  // namespace
 
@@ -240,6 +238,7 @@ void Pipeline::WindowLoop() {
     }
     if (planner_ == nullptr || planner_->empty()) break;
     Window window;
+    TakeMoves(&window.moves);
     if (!planner_->Next(&window)) return;
     for (size_t t = 0; t < state_.tiered.size(); ++t) state_.tiered[t]->Sort(&window.moves[t]);
     if (saver_ != nullptr) window.cuts = saver_->EndWindow();

@@ -3,7 +3,7 @@
 namespace terrace {
 namespace {
 
-constexpr double kShortPause = 0.4;        // seconds
+constexpr double kShortPause = 0.4;          // seconds
 constexpr int64_t kTellingMoves = 16 << 10;  // fewer say little about the pace
 
 }  // namespace
