@@ -51,7 +51,7 @@ bench-disk: ## disk store against RocksDB and LMDB: 20 minutes, 40 GB of disk
 	@$(MAKE) --no-print-directory bench-build
 	@bench/disk.py
 
-bench-tiers: ## training through two tiers against memory alone and RocksDB: 35 minutes, 60 GB of disk
+bench-tiers: ## training through two tiers against memory alone and RocksDB: 40 minutes, 60 GB of disk
 	@scripts/setup.sh librocksdb-dev
 	@$(MAKE) --no-print-directory bench-build
 	@bench/tiers.py

@@ -4,7 +4,7 @@
 Every run trains on the same batches, made on the way: Zipf 1.05 over all rows, batches of 4,096. All
 rows exist before the first batch (but in the growing run), and the first batches warm the tiers up
 without being measured (after 300 batches of criteo a tenth more rows still come from disk than after
-1,000). Digests of the trained models are compared: a run that differs is an error.
+1,000). More batches come after the measured ones, so that these are not trained while nothing is pulled. Digests of the trained models are compared: a run that differs is an error.
 
 Model bytes are rows x (key, weights, optimizer state). A budget is that of the whole process, where
 it can be: a model "8x" has 8 times as many bytes as tiers.memory.budget. Where batches under way and
@@ -44,6 +44,7 @@ class Size:
     ads_rows: int
     warmup: dict      # batches, by shape
     batches: dict     # that are measured
+    cooldown: dict    # after these, while rows of still later ones would come
     growth_rows: int  # to pass
     growth_budget: int
     raw_seconds: int
@@ -54,9 +55,9 @@ class Size:
 
 
 FULL = Size(48_000_000, 64_000_000, {"criteo": 1000, "ads100": 100},
-            {"criteo": 300, "ads100": 80}, 300_000_000, 2 << 30, 6)
+            {"criteo": 300, "ads100": 80}, {"criteo": 150, "ads100": 30}, 300_000_000, 2 << 30, 6)
 QUICK = Size(4_000_000, 6_000_000, {"criteo": 40, "ads100": 40},
-             {"criteo": 30, "ads100": 30}, 20_000_000, 640 << 20, 2)
+             {"criteo": 30, "ads100": 30}, {"criteo": 20, "ads100": 10}, 20_000_000, 640 << 20, 2)
 FRESH = 0.3  # of draws: about half of a batch's distinct keys
 
 
@@ -91,7 +92,8 @@ class Run:
     def train(self, name, shape, rows, memory=None, store="ours"):
         """memory: settings of the tiers, or None for a run in memory."""
         argv = ["--shape", shape, "--rows", rows, "--prefill", "--warmup", self.size.warmup[shape],
-                "--batches", self.size.batches[shape], "--store", store]
+                "--batches", self.size.batches[shape], "--cooldown", self.size.cooldown[shape],
+                "--store", store]
         if memory is not None:
             argv += [*memory, f"tiers.disk.path={self.base / 'store'}"]
         try:
@@ -125,16 +127,21 @@ def facts(line):
 def criteo(run, goals):
     rows = run.size.criteo_rows
     memory = run.train("criteo in memory", "criteo", rows)
+    rates = [memory["examples_per_s"]]
     cases = []
     for share, most in ((8, 1.3), (32, 2)):
         settings, of = memory_of("criteo", rows, share)
         line = run.train(f"criteo {share}x", "criteo", rows, settings)
         check_digest(line, memory)
+        # The CPU's speed moves within minutes: the run in memory is done again.
+        again = ["--shape", "criteo", "--rows", rows, "--prefill", "--warmup", 50, "--batches",
+                 run.size.batches["criteo"], "--no-digest"]
+        rates.append(run(f"criteo in memory after {share}x", again)["examples_per_s"])
+        rate = sum(rates[-2:]) / 2
         name = f"criteo, model {share}x the memory ({of})"
-        cases.append(TierCase(name, "k examples/s", line["examples_per_s"] / 1e3,
-                              memory["examples_per_s"] / 1e3, "the same, all in memory",
-                              more=facts(line)))
-        goals.append(Goal(f"{name}: time over in memory", line["seconds"] / memory["seconds"], most))
+        cases.append(TierCase(name, "k examples/s", line["examples_per_s"] / 1e3, rate / 1e3,
+                              "the same, all in memory, before and after", more=facts(line)))
+        goals.append(Goal(f"{name}: time over in memory", rate / line["examples_per_s"], most))
     return cases
 
 
