@@ -10,8 +10,9 @@ namespace terrace {
 namespace {
 
 // Pages between two wanted ones that are read along. A read takes a device as long as three pages
-// of it or so, and most of the CPU's time. Where a quarter of all pages are wanted, two of them make
-// a quarter fewer reads than one, and three win no time; where few are wanted it is all the same.
+// of it or so, and most of the CPU's time. Where a quarter of all pages are wanted, two of them
+// make a quarter fewer reads than one, and three win no time; where few are wanted it is all the
+// same.
 constexpr uint32_t kGapPages = 2;
 
 // Cuts the requests into reads of neighbouring pages.
