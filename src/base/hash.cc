@@ -4,9 +4,17 @@
 
 #include <new>
 
+#include "base/hash_kernels.h"
+
 namespace terrace {
+namespace {
+
+constexpr size_t kLongInput = 512;  // below, there is little for vectors to do
+
+}  // namespace
 
 uint64_t HashBytes(const void* data, size_t size, uint64_t seed) {
+  if (size >= kLongInput) return TERRACE_ISA_TABLE(kHashKernels).xxh3_64(data, size, seed);
   return XXH3_64bits_withSeed(data, size, seed);
 }
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/hash_kernels.h"
 #include "base/random.h"
 
 namespace terrace {
@@ -20,6 +21,21 @@ TEST(Hash, DependsOnSeedAndEveryByte) {
   EXPECT_NE(HashBytes("abc", 1), HashBytes("abc", 2));
   EXPECT_NE(HashBytes("abc", 1), HashBytes("abd", 1));
   EXPECT_NE(HashBytes(std::string_view("a\0b", 3), 1), HashBytes(std::string_view("a\0c", 3), 1));
+}
+
+TEST(Hash, LongInputsHashAlikeAtEveryInstructionSetLevel) {
+  std::string bytes(70'000, 0);
+  RandomStream stream(3, 4);
+  for (char& byte : bytes) byte = static_cast<char>(stream.Next());
+  for (const size_t size : {511, 512, 1024, 1025, 4088, 65'528, 70'000}) {
+    const uint64_t hash = HashBytes(bytes.data(), size, 5);
+    EXPECT_EQ(isa_baseline::kHashKernels.xxh3_64(bytes.data(), size, 5), hash) << size;
+#if defined(TERRACE_HAVE_X86_ISA)
+    if (CurrentIsa() >= IsaLevel::kAvx2) {
+      EXPECT_EQ(isa_avx2::kHashKernels.xxh3_64(bytes.data(), size, 5), hash) << size;
+    }
+#endif
+  }
 }
 
 TEST(Hash, PiecesGiveTheHashOfTheWhole) {

@@ -1,6 +1,7 @@
 // Mutex, MutexLock and CondVar with clang's thread-safety annotations.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -47,6 +48,12 @@ class CondVar {
   void Wait(Mutex* mu) REQUIRES(mu) {
     std::unique_lock<std::mutex> lock(mu->mu_, std::adopt_lock);
     cv_.wait(lock);
+    lock.release();
+  }
+  // The same, for no longer than so many seconds.
+  void WaitFor(Mutex* mu, double seconds) REQUIRES(mu) {
+    std::unique_lock<std::mutex> lock(mu->mu_, std::adopt_lock);
+    cv_.wait_for(lock, std::chrono::duration<double>(seconds));
     lock.release();
   }
   void NotifyOne() { cv_.notify_one(); }

@@ -32,6 +32,12 @@ class PageFile {
   virtual int descriptor() const = 0;
 };
 
+// Brings a page that a device has written to memory into the first cache alone: it is looked at
+// once, and must not push out what the others hold.
+inline void PrefetchPage(const std::byte* page) {
+  for (size_t line = 0; line < kPageAlign; line += 64) __builtin_prefetch(page + line, 0, 0);
+}
+
 struct PageRead {
   PageFile* file = nullptr;
   uint64_t offset = 0;

@@ -230,7 +230,9 @@ void UringReader::Read(std::span<const PageRead> reads, const Done& done) {
     }
     QueueNext(&progress);
     SubmitAndWait(0);
-    for (const size_t slot : arrived_) {
+    for (size_t i = 0; i < arrived_.size(); ++i) {
+      const size_t slot = arrived_[i];
+      if (i + 1 < arrived_.size()) PrefetchPage(buffers_[arrived_[i + 1]]);
       try {
         if (progress.failure == nullptr) done(slots_[slot].index, buffers_[slot]);
       } catch (...) {

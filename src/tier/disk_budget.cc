@@ -17,7 +17,7 @@ namespace {
 constexpr int kReadsUnderWay = 80;
 constexpr size_t kBatchKeyBytes = 64;      // of a lookup: the key sorted, its request, its read
 constexpr size_t kHugeIoShare = 16;        // of memory, for read and write buffers
-constexpr double kIndexEntryBytes = 12.7;  // 11 bytes a slot, slots 82 to 92 % full
+constexpr double kIndexEntryBytes = 13.4;  // 11 bytes a slot, slots 79 to 86 % full
 constexpr double kLeastShare = 0.01;
 constexpr size_t kLeastIndex = 64 << 10;
 

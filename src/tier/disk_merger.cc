@@ -10,7 +10,7 @@
 namespace terrace {
 namespace {
 
-constexpr int64_t kIndexBytes = 13;  // a key, at most, about
+constexpr int64_t kIndexBytes = 14;  // a key, at most, about
 // Pages used over pages of live rows: merges begin, and are to be done before.
 constexpr double kSpaceDue = 1.7, kSpaceLimit = 1.9;
 constexpr int64_t kSlackPages = 4;  // a partition of few rows may be mostly garbage

@@ -55,30 +55,25 @@ const std::byte* PageView::Find(uint64_t mix_wanted) const {
 
 void WritePage(std::span<const PageEntry> entries, const PageLayout& layout, uint64_t number,
                uint64_t page, std::byte* bytes) {
-  std::memset(bytes, 0, PageLayout::kHeaderBytes);
-  std::byte* mix = bytes + PageLayout::kHeaderBytes;
-  std::byte* row = bytes + layout.rows_offset;
-  uint16_t counts[2] = {0, 0};
-  for (const PageEntry& entry : entries) {
-    if (entry.row == nullptr) continue;
-    std::memcpy(mix, &entry.mix, sizeof(entry.mix));
-    std::memcpy(row, entry.row, layout.row_bytes);
-    mix += sizeof(entry.mix);
-    row += layout.row_bytes;
-    ++counts[0];
-  }
-  for (const PageEntry& entry : entries) {
-    if (entry.row != nullptr) continue;
-    std::memcpy(mix, &entry.mix, sizeof(entry.mix));
-    mix += sizeof(entry.mix);
-    ++counts[1];
-  }
+  PageFill fill(bytes, layout);
+  for (const PageEntry& entry : entries)
+    if (entry.row != nullptr) fill.AddRow(entry.mix, entry.row);
+  for (const PageEntry& entry : entries)
+    if (entry.row == nullptr) fill.AddTombstone(entry.mix);
+  fill.Finish(number, page);
+}
+
+void PageFill::Finish(uint64_t number, uint64_t page) {
   // What is not used is zero.
-  std::fill(mix, bytes + layout.rows_offset, std::byte{0});
-  std::fill(row, bytes + layout.page_bytes, std::byte{0});
-  std::memcpy(bytes + 8, counts, sizeof(counts));
-  const uint64_t checksum = Checksum(bytes, layout, number, page);
-  std::memcpy(bytes, &checksum, sizeof(checksum));
+  std::memset(bytes_, 0, PageLayout::kHeaderBytes);
+  std::byte* const mixes_end =
+      bytes_ + PageLayout::kHeaderBytes + sizeof(uint64_t) * (counts_[0] + counts_[1]);
+  std::fill(mixes_end, bytes_ + layout_->rows_offset, std::byte{0});
+  std::fill(bytes_ + layout_->rows_offset + counts_[0] * layout_->row_bytes,
+            bytes_ + layout_->page_bytes, std::byte{0});
+  std::memcpy(bytes_ + 8, counts_, sizeof(counts_));
+  const uint64_t checksum = Checksum(bytes_, *layout_, number, page);
+  std::memcpy(bytes_, &checksum, sizeof(checksum));
 }
 
 std::string PageProblem(const std::byte* bytes, const PageLayout& layout, uint64_t number,

@@ -70,14 +70,40 @@ class PageView {
   const PageLayout* layout_;
 };
 
+// Fills a page: rows in the order of their mixes, then tombstones in theirs, at most rows_per_page
+// of both; then Finish.
+class PageFill {
+ public:
+  PageFill(std::byte* bytes, const PageLayout& layout) : bytes_(bytes), layout_(&layout) {}
+
+  void AddRow(uint64_t mix, const std::byte* row) {
+    std::memcpy(bytes_ + layout_->rows_offset + counts_[0] * layout_->row_bytes, row,
+                layout_->row_bytes);
+    AddMix(mix, 0);
+  }
+  void AddTombstone(uint64_t mix) { AddMix(mix, 1); }
+  size_t entries() const { return size_t{counts_[0]} + counts_[1]; }
+  // `number` is the file's, `page` the place in it: both are in the checksum, so that a page that
+  // strays is found out.
+  void Finish(uint64_t number, uint64_t page);
+
+ private:
+  void AddMix(uint64_t mix, int kind) {
+    std::memcpy(bytes_ + PageLayout::kHeaderBytes + sizeof(mix) * entries(), &mix, sizeof(mix));
+    ++counts_[kind];
+  }
+
+  std::byte* bytes_;
+  const PageLayout* layout_;
+  uint16_t counts_[2] = {0, 0};  // rows, tombstones
+};
+
 // An entry to be written; a tombstone has no row.
 struct PageEntry {
   uint64_t mix;
   const std::byte* row;
 };
-// Writes a page of entries in the order of their mix, at most rows_per_page. `number` is the
-// file's, `page` the place in it: both are in the checksum, so that a page that strays is found
-// out.
+// Writes a page of entries in the order of their mix, at most rows_per_page.
 void WritePage(std::span<const PageEntry> entries, const PageLayout& layout, uint64_t number,
                uint64_t page, std::byte* bytes);
 

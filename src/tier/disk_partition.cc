@@ -12,6 +12,9 @@ namespace {
 
 constexpr size_t kAhead = 16;  // keys whose lines are fetched before their turn
 
+// A put of so many pages goes to the log at once: its last page, partly full, wastes little.
+constexpr size_t kPagesAtOnce = 8;
+
 // False is certain.
 bool MayBeIn(const BaseFile* base, uint64_t mix) {
   return base != nullptr && mix >= base->first_mix() && base->filter().MayContain(mix);
@@ -171,6 +174,10 @@ void DiskPartition::Lookup(std::span<const KeyItem> items, std::byte* rows, uint
 
 void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows) {
   MutexLock lock(&mu_);
+  if (items.size() >= kPagesAtOnce * layout_.rows_per_page) {
+    PutPages(items, rows);
+    return;
+  }
   const auto row = [&](size_t i) { return rows + items[i].index * layout_.row_bytes; };
   // A partition's share of a batch may be few rows, so the first ones count.
   for (size_t i = 0; i < std::min(kAhead, items.size()); ++i) Prefetch(items[i].mix);
@@ -181,6 +188,22 @@ void DiskPartition::Put(std::span<const KeyItem> items, const std::byte* rows) {
     }
     Write(items[i].mix, row(i));
   }
+  CountUse();
+}
+
+// Whoever puts whole windows of rows needs no buffer: no copy, and the index is set once.
+void DiskPartition::PutPages(std::span<const KeyItem> items, const std::byte* rows) {
+  FlushBuffer(true);  // what is in it is older
+  std::vector<KeyItem> ordered(items.begin(), items.end());
+  OrderFully(ordered);
+  ordered.resize(KeepLast(ordered));
+  std::vector<PageEntry> entries(ordered.size());
+  for (size_t i = 0; i < ordered.size(); ++i)
+    entries[i] = {ordered[i].mix, rows + ordered[i].index * layout_.row_bytes};
+  const size_t at_once =
+      std::max<size_t>(context_.io_bytes / layout_.page_bytes, 1) * layout_.rows_per_page;
+  for (size_t begin = 0; begin < entries.size(); begin += at_once)
+    AppendToLog(std::span(entries).subspan(begin, std::min(at_once, entries.size() - begin)));
   CountUse();
 }
 
@@ -222,46 +245,58 @@ void DiskPartition::OpenForAppend() {
   appending_ = true;
 }
 
-// Nothing has changed if this throws: the pages are written again, at the same place.
-void DiskPartition::FlushBuffer(bool everything) {
-  if (buffer_.size() == 0) return;
+void DiskPartition::AppendToLog(std::span<const PageEntry> entries) {
+  WriteLogPages(entries);
+  // In the order of the index, which goes through its memory once then.
+  Array<KeyItem> order(entries.size()), sorting;
+  for (size_t i = 0; i < entries.size(); ++i)
+    order[i] = {LogIndex::HashOf(entries[i].mix), static_cast<uint32_t>(i)};
+  SortItems(&order, &sorting);
   const size_t per_page = layout_.rows_per_page;
-  const std::vector<uint32_t> slots = buffer_.Choose(everything, per_page);
-  const size_t pages = (slots.size() + per_page - 1) / per_page;
+  const uint32_t first = next_page();
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i + kAhead < order.size()) Prefetch(LogIndex::MixOf(order[i + kAhead].mix));
+    const uint32_t at = order[i].index;
+    const bool tombstone = entries[at].row == nullptr;
+    const LogPlace place = LogPlace::Page(first + static_cast<uint32_t>(at / per_page), tombstone);
+    CountKey(entries[at].mix, index_.Set(entries[at].mix, place), tombstone);
+  }
+  LogFile& log = *logs_.back().log;
+  const int64_t pages = layout_.PagesFor(static_cast<int64_t>(entries.size()));
+  log.pages += pages;
+  log.entries += static_cast<int64_t>(entries.size());
+  context_.log_bytes_written += pages * static_cast<int64_t>(layout_.page_bytes);
+}
+
+void DiskPartition::WriteLogPages(std::span<const PageEntry> entries) {
+  const size_t per_page = layout_.rows_per_page;
+  const auto pages = static_cast<size_t>(layout_.PagesFor(static_cast<int64_t>(entries.size())));
   OpenForAppend();
-  const OpenLog& open = logs_.back();
-  LogFile& log = *open.log;
+  const LogFile& log = *logs_.back().log;
   if (next_page() + pages > LogPlace::kMaxNumber)
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: the logs of partition {} have reached {} pages: create the store "
                             "with more partitions",
                             context_.dir, number_, LogPlace::kMaxNumber));
-
-  {
-    MutexLock lock(&context_.flush_mu);
-    AlignedBuffer& bytes = context_.flushed;
-    bytes.Reserve(std::max(pages * layout_.page_bytes, context_.io_bytes));
-    std::vector<PageEntry> entries;
-    for (size_t page = 0; page < pages; ++page) {
-      entries.clear();
-      for (size_t i = page * per_page; i < std::min((page + 1) * per_page, slots.size()); ++i)
-        entries.push_back({buffer_.mix(slots[i]), buffer_.row(slots[i])});
-      WritePage(entries, layout_, log.number, static_cast<uint64_t>(log.pages) + page,
-                bytes.data() + page * layout_.page_bytes);
-    }
-    log.file->Write(static_cast<uint64_t>(log.pages) * layout_.page_bytes, bytes.data(),
-                    pages * layout_.page_bytes);
+  MutexLock lock(&context_.flush_mu);
+  AlignedBuffer& bytes = context_.flushed;
+  bytes.Reserve(std::max(pages * layout_.page_bytes, context_.io_bytes));
+  for (size_t page = 0; page < pages; ++page) {
+    const size_t begin = page * per_page;
+    WritePage(entries.subspan(begin, std::min(per_page, entries.size() - begin)), layout_,
+              log.number, static_cast<uint64_t>(log.pages) + page,
+              bytes.data() + page * layout_.page_bytes);
   }
+  log.file->Write(static_cast<uint64_t>(log.pages) * layout_.page_bytes, bytes.data(),
+                  pages * layout_.page_bytes);
+}
 
-  const uint32_t first = next_page();
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (i + kAhead < slots.size()) index_.Prefetch(buffer_.mix(slots[i + kAhead]));
-    index_.Set(buffer_.mix(slots[i]), LogPlace::Page(first + static_cast<uint32_t>(i / per_page),
-                                                     buffer_.tombstone(slots[i])));
-  }
-  log.pages += static_cast<int64_t>(pages);
-  log.entries += static_cast<int64_t>(slots.size());
-  context_.log_bytes_written += static_cast<int64_t>(pages * layout_.page_bytes);
+void DiskPartition::FlushBuffer(bool everything) {
+  if (buffer_.size() == 0) return;
+  const std::vector<uint32_t> slots = buffer_.Choose(everything, layout_.rows_per_page);
+  std::vector<PageEntry> entries;
+  for (uint32_t slot : slots) entries.push_back({buffer_.mix(slot), buffer_.row(slot)});
+  AppendToLog(entries);
   buffer_.Remove(slots);
   for (uint32_t slot = 0; slot < buffer_.size(); ++slot) {
     if (slot + kAhead < buffer_.size()) index_.Prefetch(buffer_.mix(slot + kAhead));

@@ -132,7 +132,13 @@ class DiskPartition {
   bool InBase(uint64_t mix) const REQUIRES(mu_);
   void Prefetch(uint64_t mix) const REQUIRES(mu_);
   void Write(uint64_t mix, const std::byte* row) REQUIRES(mu_);
+  void PutPages(std::span<const KeyItem> items, const std::byte* rows) REQUIRES(mu_);
   void CountKey(uint64_t mix, LogPlace before, bool tombstone) REQUIRES(mu_);
+  // Writes entries, in the order of their mixes, to pages at the end of the log; the index and
+  // counts follow. Nothing has changed if this throws: the next pages are written at the same
+  // place.
+  void AppendToLog(std::span<const PageEntry> entries) REQUIRES(mu_) EXCLUDES(context_.flush_mu);
+  void WriteLogPages(std::span<const PageEntry> entries) REQUIRES(mu_) EXCLUDES(context_.flush_mu);
   // Writes the buffer to the log: all of it, or what makes room.
   void FlushBuffer(bool everything) REQUIRES(mu_) EXCLUDES(context_.flush_mu);
   void OpenForAppend() REQUIRES(mu_);

@@ -63,6 +63,8 @@ void DiskReaders::ReadRows(const PageLayout& layout, BatchScratch* scratch, std:
       const PageRequests::Request& request = requests.requests[r];
       const std::byte* page = bytes + (request.page - first) * layout.page_bytes;
       if (request.page != checked) {
+        if (r + 1 < end && requests.requests[r + 1].page != request.page)
+          PrefetchPage(bytes + (requests.requests[r + 1].page - first) * layout.page_bytes);
         CheckPage(page, layout, file.number, request.page, file.file->path());
         checked = request.page;
       }

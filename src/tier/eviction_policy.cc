@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 #include "base/error.h"
 #include "tier/row_arena.h"
@@ -17,12 +16,8 @@ constexpr int64_t kLookedAt = 8;
 // The values of so many rows ahead are on their way to the cache.
 constexpr size_t kAhead = 16;
 
-constexpr uint32_t kRanks = 4096;    // the lowest leave first
-constexpr uint32_t kStays = kRanks;  // of an absent or a pinned row
-// By rank. Most rows stay: they are counted at several places, as a count that is changed each time
-// would be waited for.
-constexpr uint32_t kStayCounts = 8;
-using Histogram = std::array<uint32_t, kRanks + kStayCounts>;
+constexpr uint32_t kRanks = 4096;  // the lowest leave first
+using Histogram = std::array<uint32_t, kRanks + 1>;
 
 // So many positions from `first` on; behind the last one of the tier comes position 1.
 struct Stretch {
@@ -30,19 +25,20 @@ struct Stretch {
   int64_t size = 0;
 
   int64_t End(int64_t rows) const { return (first + size - 1) % rows + 1; }
+  // Calls f(begin, end) for each straight part of it.
   template <typename F>
-  void ForEach(int64_t rows, F f) const {
+  void ForEachPart(int64_t rows, F f) const {
     const int64_t straight = std::min(size, rows + 1 - first);
-    for (int64_t p = first; p < first + straight; ++p) f(p);
-    for (int64_t p = 1; p <= size - straight; ++p) f(p);
+    f(first, first + straight);
+    if (straight < size) f(int64_t{1}, size - straight + 1);
   }
 };
 
 // What all policies share. `Value` is a row's; 0: absent. A policy P has
 //   Value Added(now), Value Used(Value, now);
 //   void Look(stretch): called before the hand moves, with the stretch that is before it;
-//   uint32_t Rank(Value) of a present row, below kRanks;
-//   Value Passed(Value): of a present row, when the hand has passed it.
+//   uint32_t Rank(Value), below kRanks; of an absent row's value it means nothing;
+//   Value Passed(Value): of a row that the hand has passed; of an absent one 0.
 template <typename P, typename Value>
 class HandPolicy : public EvictionPolicy {
  public:
@@ -74,14 +70,16 @@ class HandPolicy : public EvictionPolicy {
     int64_t of_last = n;
     for (; last < kRanks && counts[last] < of_last; ++last) of_last -= counts[last];
     if (last == kRanks) of_last = 0;  // fewer than n may leave
-    stretch.ForEach(rows_, [&](int64_t p) {
-      const uint32_t rank = RankOf(p, pins, done);
-      if (rank < last || (rank == last && of_last-- > 0)) {
+    stretch.ForEachPart(rows_, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        // Few pass the first test: pins of the others are not looked at again.
+        const uint32_t rank = self().Rank(values_[p]);
+        if (rank > last || !MayLeave(p, pins, done)) continue;
+        if (rank == last && of_last-- <= 0) continue;
         victims->push_back(static_cast<uint32_t>(p));
         values_[p] = 0;
-      } else if (values_[p] != 0) {
-        values_[p] = self().Passed(values_[p]);
       }
+      for (int64_t p = begin; p < end; ++p) values_[p] = self().Passed(values_[p]);
     });
     hand_ = stretch.End(rows_);
   }
@@ -106,29 +104,39 @@ class HandPolicy : public EvictionPolicy {
     for (size_t i = with_more; i < n; ++i) f(&values_[positions[i]]);
   }
 
-  uint32_t RankOf(int64_t p, std::span<const uint32_t> pins, uint32_t done) {
-    const Value value = values_[p];
-    const uint32_t rank = self().Rank(value);  // of any value, so that there is no branch
-    return value != 0 && pins[p] <= done ? rank : kStays;
+  bool MayLeave(int64_t p, std::span<const uint32_t> pins, uint32_t done) const {
+    return static_cast<int>(values_[p] != 0) & static_cast<int>(pins[p] <= done);
   }
 
   // Counts from the hand on, until so many rows that may leave were seen, or the whole tier.
   Stretch CountRanks(int64_t wanted, std::span<const uint32_t> pins, uint32_t done,
                      Histogram* counts) {
     Stretch seen{hand_, 0};
-    while (seen.size < rows_) {
-      const int64_t found =
-          seen.size - std::accumulate(counts->begin() + kStays, counts->end(), int64_t{0});
-      if (found >= wanted) break;
+    for (int64_t found = 0; found < wanted && seen.size < rows_;) {
       const Stretch next{seen.End(rows_), std::min(wanted - found, rows_ - seen.size)};
-      next.ForEach(rows_, [&](int64_t p) {
-        const uint32_t rank = RankOf(p, pins, done);
-        ++(*counts)[rank == kStays ? kStays + p % kStayCounts : rank];
+      next.ForEachPart(rows_, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; p += kBlock)
+          found += CountBlock(p, std::min(p + kBlock, end), pins, done, counts);
       });
       seen.size += next.size;
     }
     return seen;
   }
+
+  // Which rows may leave is not predictable, so they are listed without a branch, and counted then.
+  int64_t CountBlock(int64_t begin, int64_t end, std::span<const uint32_t> pins, uint32_t done,
+                     Histogram* counts) {
+    std::array<uint16_t, kBlock> ranks;
+    size_t found = 0;
+    for (int64_t p = begin; p < end; ++p) {
+      ranks[found] = static_cast<uint16_t>(self().Rank(values_[p]));
+      found += MayLeave(p, pins, done) ? 1 : 0;
+    }
+    for (size_t i = 0; i < found; ++i) ++(*counts)[ranks[i]];
+    return static_cast<int64_t>(found);
+  }
+
+  static constexpr int64_t kBlock = 1024;  // positions
 
   RowArena arena_{"eviction policy", int64_t{sizeof(Value)} << 32};
   Value* const values_ = reinterpret_cast<Value*>(arena_.data());  // by position; 0 is not used
@@ -165,10 +173,12 @@ class LruLfuPolicy final : public HandPolicy<LruLfuPolicy, uint32_t> {
   void Look(const Stretch& stretch) {
     Histogram ages = {};
     int64_t present = 0;
-    stretch.ForEach(rows(), [&](int64_t p) {
-      if (value(p) == 0) return;
-      ++ages[std::min(Age(value(p)), kRanks)];
-      ++present;
+    stretch.ForEachPart(rows(), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        if (value(p) == 0) continue;
+        ++ages[std::min(Age(value(p)), kRanks)];
+        ++present;
+      }
     });
     int64_t room = present / 2;
     for (lfu_age_ = 0; lfu_age_ < kRanks && ages[lfu_age_] <= room; ++lfu_age_)
@@ -205,7 +215,8 @@ class ClockPolicy final : public HandPolicy<ClockPolicy, uint8_t> {
   void Look(const Stretch&) const {}
   static uint32_t Rank(uint8_t value) { return value; }
   static uint8_t Passed(uint8_t value) {
-    return static_cast<uint8_t>(std::max(value - (value + kUse - 1) / kUse, 1));
+    return static_cast<uint8_t>(
+        std::max(value - (value + kUse - 1) / kUse, std::min<int>(value, 1)));
   }
 
  private:

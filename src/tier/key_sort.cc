@@ -35,18 +35,22 @@ void SortItems(Array<KeyItem>* items, Array<KeyItem>* scratch) {
   }
 }
 
-void SortItemsFully(Array<KeyItem>* items, Array<KeyItem>* scratch) {
-  SortItems(items, scratch);
-  for (size_t begin = 0, end; begin < items->size(); begin = end) {
+void OrderFully(std::span<KeyItem> items) {
+  for (size_t begin = 0, end; begin < items.size(); begin = end) {
     bool sorted = true;
-    for (end = begin + 1; end < items->size(); ++end) {
-      if ((*items)[end].mix >> kUnsortedBits != (*items)[begin].mix >> kUnsortedBits) break;
-      sorted = sorted && (*items)[end - 1].mix <= (*items)[end].mix;
+    for (end = begin + 1; end < items.size(); ++end) {
+      if (items[end].mix >> kUnsortedBits != items[begin].mix >> kUnsortedBits) break;
+      sorted = sorted && items[end - 1].mix <= items[end].mix;
     }
     if (sorted) continue;
-    const auto first = items->begin() + static_cast<ptrdiff_t>(begin);
+    const auto first = items.begin() + static_cast<ptrdiff_t>(begin);
     std::stable_sort(first, first + static_cast<ptrdiff_t>(end - begin), ByMix);
   }
+}
+
+void SortItemsFully(Array<KeyItem>* items, Array<KeyItem>* scratch) {
+  SortItems(items, scratch);
+  OrderFully(*items);
 }
 
 size_t KeepLast(std::span<KeyItem> items) {

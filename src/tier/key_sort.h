@@ -18,7 +18,9 @@ struct KeyItem {
 // Sorts by the top 33 bits of the mix, which puts keys in the order of partitions and pages; more
 // would only order keys within a page. Stable: items with the same mix stay in order.
 void SortItems(Array<KeyItem>* items, Array<KeyItem>* scratch);
-// By all bits, for where order counts.
+// Puts items that are sorted so in the order of all bits, for where order counts.
+void OrderFully(std::span<KeyItem> items);
+// Both.
 void SortItemsFully(Array<KeyItem>* items, Array<KeyItem>* scratch);
 // Moves the last of each mix to the front, in order; returns how many. `items` are sorted fully.
 size_t KeepLast(std::span<KeyItem> items);

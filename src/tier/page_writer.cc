@@ -14,15 +14,14 @@ PageWriter::PageWriter(Env& env, const std::string& path, bool direct, const Pag
       path_(path),
       layout_(layout),
       number_(number),
-      rows_(layout.rows_per_page * layout.row_bytes),
-      buffer_(std::max(io_bytes, layout.page_bytes)) {
+      buffer_(std::max(io_bytes, layout.page_bytes)),
+      page_(buffer_.data(), layout) {
   if (layout.PagesFor(max_entries) > UINT32_MAX)
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: {} rows are more than a file of {} pages holds: create the store "
                             "with more partitions",
                             path, max_entries, UINT32_MAX));
   fences_.reserve(static_cast<size_t>(layout.PagesFor(max_entries)));
-  page_.reserve(layout.rows_per_page);
   file_ = env.OpenPages(path, PageMode::kCreate, direct);
 }
 
@@ -36,23 +35,23 @@ PageWriter::~PageWriter() {
 }
 
 void PageWriter::Add(uint64_t mix, const std::byte* row) {
-  if (page_.empty()) fences_.push_back(mix);
-  std::byte* copy = nullptr;
-  if (row != nullptr) {
-    copy = &rows_[page_.size() * layout_.row_bytes];
-    std::memcpy(copy, row, layout_.row_bytes);
-  }
-  page_.push_back({mix, copy});
+  if (page_.entries() + tombstones_.size() == 0) fences_.push_back(mix);
+  if (row != nullptr)
+    page_.AddRow(mix, row);
+  else
+    tombstones_.push_back(mix);
   ++entries_;
-  if (page_.size() == layout_.rows_per_page) EndPage();
+  if (page_.entries() + tombstones_.size() == layout_.rows_per_page) EndPage();
 }
 
 void PageWriter::EndPage() {
-  WritePage(page_, layout_, number_, static_cast<uint64_t>(pages_), buffer_.data() + buffered_);
-  page_.clear();
+  for (uint64_t mix : tombstones_) page_.AddTombstone(mix);
+  tombstones_.clear();
+  page_.Finish(number_, static_cast<uint64_t>(pages_));
   ++pages_;
   buffered_ += layout_.page_bytes;
   if (buffered_ + layout_.page_bytes > buffer_.size()) Write();
+  page_ = PageFill(buffer_.data() + buffered_, layout_);
 }
 
 void PageWriter::Write() {
@@ -62,7 +61,7 @@ void PageWriter::Write() {
 }
 
 void PageWriter::Flush() {
-  if (!page_.empty()) EndPage();
+  if (page_.entries() + tombstones_.size() > 0) EndPage();
   if (buffered_ > 0) Write();
   fences_.shrink_to_fit();
 }

@@ -49,11 +49,11 @@ class PageWriter {
   const uint64_t number_;
   std::unique_ptr<PageFile> file_;
   Array<uint64_t> fences_;
-  std::vector<PageEntry> page_;  // of the page that is being filled; rows are in rows_
-  Array<std::byte> rows_;
-  AlignedBuffer buffer_;  // pages not yet written
-  size_t buffered_ = 0;   // bytes of it
-  uint64_t written_ = 0;  // bytes of the file
+  AlignedBuffer buffer_;              // pages not yet written
+  size_t buffered_ = 0;               // bytes of it, full pages
+  PageFill page_;                     // behind them
+  std::vector<uint64_t> tombstones_;  // of that page: they come after its rows
+  uint64_t written_ = 0;              // bytes of the file
   int64_t pages_ = 0, entries_ = 0;
 };
 

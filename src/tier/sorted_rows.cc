@@ -50,6 +50,7 @@ const std::byte* PageStream::Next() {
   }
   const std::byte* page =
       buffer_.data() + static_cast<size_t>(next_ - read_begin_) * layout_.page_bytes;
+  if (next_ + 1 < read_end_) PrefetchPage(page + layout_.page_bytes);
   CheckPage(page, layout_, number_, static_cast<uint64_t>(next_), file_->path());
   ++next_;
   return page;

@@ -57,7 +57,7 @@ void Pipeline::BeginPull(const Window& window) {
   int64_t moves = 0;
   for (const RowMoves& of_table : window.moves) moves += std::ssize(of_table);
   MutexLock lock(&progress_mu_);
-  release_pace_.BeginPull(moves);
+  release_pace_.BeginPull(moves, NowSeconds());
 }
 
 void Pipeline::EndPull(const Window& window, double seconds) {
@@ -69,14 +69,15 @@ void Pipeline::EndPull(const Window& window, double seconds) {
   paced_seconds_ = trained_seconds_;
   paced_batches_ = trained_;
   pull_stays_ = train_seconds * static_cast<double>(window.items.size()) > kBusyShare * seconds;
-  release_pace_.EndPull(seconds, train_seconds);
+  release_pace_.EndPull(NowSeconds());
   release_pace_.Arrived(std::ssize(window.items));
   progressed_.NotifyAll();
 }
 
 bool Pipeline::WaitForRelease() {
   MutexLock lock(&progress_mu_);
-  while (!cancelled_ && !release_pace_.Release()) progressed_.Wait(&progress_mu_);
+  while (!cancelled_ && !release_pace_.Release(NowSeconds()))
+    progressed_.WaitFor(&progress_mu_, ReleasePace::kLongestHold / 4);
   return !cancelled_;
 }
 

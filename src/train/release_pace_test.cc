@@ -10,74 +10,91 @@ namespace {
 constexpr int64_t kMoves = 100'000;
 
 // How many batches go in a row.
-int64_t ReleaseAll(ReleasePace* pace, int64_t most) {
+int64_t ReleaseAll(ReleasePace* pace, int64_t most, double now) {
   int64_t released = 0;
-  while (released < most && pace->Release()) ++released;
+  while (released < most && pace->Release(now)) ++released;
   return released;
 }
 
-// One window of ten batches is there, and the next one is being pulled, at a pace that is known.
-ReleasePace Pulling(double pull_seconds, double train_seconds) {
+// One window of ten batches is there, and from 100 s on the next one is pulled, after one that took
+// so long.
+ReleasePace Pulling(double pull_seconds) {
   ReleasePace pace;
-  pace.BeginPull(kMoves);
+  pace.BeginPull(kMoves, 100 - pull_seconds);
   pace.Pulled(kMoves);
-  pace.EndPull(pull_seconds, train_seconds);
+  pace.EndPull(100);
   pace.Arrived(10);
-  pace.BeginPull(kMoves);
+  pace.BeginPull(kMoves, 100);
   return pace;
 }
 
 TEST(ReleasePace, BatchesGoAsTheRowsOfTheNextWindowArrive) {
-  ReleasePace pace = Pulling(4, 0.1);
-  int64_t released = ReleaseAll(&pace, 10);
+  ReleasePace pace = Pulling(4);
+  int64_t released = ReleaseAll(&pace, 10, 100);
   EXPECT_EQ(released, 1);
   pace.Pulled(1);
-  EXPECT_FALSE(pace.Release());
+  EXPECT_FALSE(pace.Release(100.1));
   for (int part = 1; part <= 10; ++part) {
     pace.Pulled(kMoves / 10);
-    released += ReleaseAll(&pace, 10 - released);
+    released += ReleaseAll(&pace, 10 - released, 100 + 0.39 * part);
     EXPECT_EQ(released, std::min(part + 1, 10));
   }
 }
 
-TEST(ReleasePace, NothingWaitsWhereTrainingWouldPauseBrieflyOrNotAtAll) {
-  for (const double pull_seconds : {0.5, 1.0, 1.3}) {
-    ReleasePace pace = Pulling(pull_seconds, 0.1);
-    EXPECT_EQ(ReleaseAll(&pace, 10), 10) << pull_seconds;
+TEST(ReleasePace, TheyMayBeAFifthOfASecondAhead) {
+  for (const auto& [pull_seconds, released] : {std::pair{0.1, 10}, {0.2, 10}, {0.5, 5}, {1.0, 3}}) {
+    ReleasePace pace = Pulling(pull_seconds);
+    EXPECT_EQ(ReleaseAll(&pace, 10, 100), released) << pull_seconds;
   }
 }
 
+TEST(ReleasePace, APullThatTurnsOutToBeLongIsNoticed) {
+  ReleasePace pace = Pulling(0.5);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 5);
+  pace.Pulled(kMoves / 5);  // in a second: the others may take four
+  EXPECT_EQ(ReleaseAll(&pace, 5, 100.39), 0);
+}
+
 TEST(ReleasePace, NothingWaitsBehindAWindowThatIsThere) {
-  ReleasePace pace = Pulling(4, 0.1);
-  EXPECT_EQ(ReleaseAll(&pace, 10), 1);
+  ReleasePace pace = Pulling(4);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
   pace.Pulled(kMoves);
-  pace.EndPull(4, 0.1);
+  pace.EndPull(100.1);
   pace.Arrived(5);
-  EXPECT_EQ(ReleaseAll(&pace, 14), 14);
+  EXPECT_EQ(ReleaseAll(&pace, 14, 100.1), 14);
 }
 
 TEST(ReleasePace, BatchesThatAreLeftAreSpreadOverTheWholeOfTheNextPull) {
-  ReleasePace pace = Pulling(4, 0.1);
+  ReleasePace pace = Pulling(4);
   pace.Pulled(kMoves);
-  EXPECT_EQ(ReleaseAll(&pace, 4), 4);
-  pace.EndPull(4, 0.1);
+  EXPECT_EQ(ReleaseAll(&pace, 4, 104), 4);
+  pace.EndPull(104);
   pace.Arrived(2);  // eight wait
-  pace.BeginPull(kMoves);
+  pace.BeginPull(kMoves, 104);
   pace.Pulled(kMoves / 2);
-  EXPECT_EQ(ReleaseAll(&pace, 8), 5);
+  EXPECT_EQ(ReleaseAll(&pace, 8, 104.1), 5);
+}
+
+TEST(ReleasePace, WhereNoRowsArriveABatchGoesNowAndThen) {
+  ReleasePace pace = Pulling(4);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
+  EXPECT_EQ(ReleaseAll(&pace, 9, 100.3), 0);
+  EXPECT_EQ(ReleaseAll(&pace, 9, 100.5), 1);
+  EXPECT_EQ(ReleaseAll(&pace, 8, 100.8), 0);
+  EXPECT_EQ(ReleaseAll(&pace, 8, 101), 1);
 }
 
 TEST(ReleasePace, TheFirstWindowAndOnesOfFewMovesSayNothing) {
   ReleasePace first;
-  first.BeginPull(kMoves);
+  first.BeginPull(kMoves, 100);
   first.Arrived(3);
-  EXPECT_EQ(ReleaseAll(&first, 3), 3);
+  EXPECT_EQ(ReleaseAll(&first, 3, 100), 3);
   ReleasePace pace;
-  pace.BeginPull(10);
-  pace.EndPull(1, 0.1);  // a slow moment
+  pace.BeginPull(10, 100);
+  pace.EndPull(101);  // a slow moment
   pace.Arrived(3);
-  pace.BeginPull(kMoves);
-  EXPECT_EQ(ReleaseAll(&pace, 3), 3);
+  pace.BeginPull(kMoves, 101);
+  EXPECT_EQ(ReleaseAll(&pace, 3, 101), 3);
 }
 
 }  // namespace
