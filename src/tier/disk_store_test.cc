@@ -43,6 +43,25 @@ TEST(DiskStore, FindsWhatWasPut) {
   EXPECT_EQ(GetDifference(*store, Keys(0, 20000), contents), "");
 }
 
+TEST(DiskStore, PutsOfManyPagesAreNewerThanTheBufferAndOlderThanWhatComesThen) {
+  TestDir dir;
+  auto store = DiskStore::Open(dir.path(), SmallOptions());
+  Contents contents;
+  PutVersion(*store, Keys(0, 50), 1, &contents);  // few: they stay in the buffer
+  EXPECT_EQ(store->stats().total.log_pages, 0);
+  std::vector<uint64_t> many = Keys(20, 40'000);
+  many.push_back(30);  // twice
+  PutVersion(*store, many, 2, &contents);
+  EXPECT_GT(store->stats().total.log_pages, 40'000 / 200);
+  EXPECT_EQ(store->stats().total.log_keys, 40'000);
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+  PutVersion(*store, Keys(10, 60), 4, &contents);
+  DeleteKeys(*store, Keys(35, 45), &contents);
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+  store->Merge();
+  EXPECT_EQ(StoreDifference(*store, contents), "");
+}
+
 TEST(DiskStore, KeepsExactlyTheLastCommit) {
   TestDir dir;
   Contents committed;

@@ -39,7 +39,12 @@ void Pipeline::PullLoop() {
       ScopedSeconds wait(&pull_time_.wait_input);
       window = window_queue_.Pop();
     }
-    if (!window) break;
+    if (!window) {
+      MutexLock lock(&progress_mu_);
+      release_pace_.Finish();
+      progressed_.NotifyAll();
+      break;
+    }
     const double begin = NowSeconds();
     BeginPull(*window);
     if (!PullWindow(&*window, &team)) return;
@@ -69,8 +74,7 @@ void Pipeline::EndPull(const Window& window, double seconds) {
   paced_seconds_ = trained_seconds_;
   paced_batches_ = trained_;
   pull_stays_ = train_seconds * static_cast<double>(window.items.size()) > kBusyShare * seconds;
-  release_pace_.EndPull(NowSeconds());
-  release_pace_.Arrived(std::ssize(window.items));
+  release_pace_.EndPull(std::ssize(window.items), NowSeconds());
   progressed_.NotifyAll();
 }
 

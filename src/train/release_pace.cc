@@ -20,31 +20,43 @@ void ReleasePace::BeginPull(int64_t moves, double now) {
   released_ = 0;
 }
 
-void ReleasePace::EndPull(double now) {
+void ReleasePace::EndPull(int64_t batches, double now) {
   if (moves_ >= kTellingMoves) move_seconds_ = (now - begin_) / static_cast<double>(moves_);
   pulling_ = false;
+  begin_ = now;
+  due_ += waiting_;
+  waiting_ = batches_ = batches;
+  released_ = 0;
 }
 
 // Of the whole pull: as the last one let expect, or longer if it turns out so.
 double ReleasePace::ExpectedSeconds(double now) const {
   double move_seconds = move_seconds_;
-  if (pulled_ >= kTellingMoves)
+  if (pulling_ && pulled_ >= kTellingMoves)
     move_seconds = std::max(move_seconds, (now - begin_) / static_cast<double>(pulled_));
   return move_seconds * static_cast<double>(moves_);
 }
 
-bool ReleasePace::Release(double now) {
+bool ReleasePace::Held(double now) const {
   const double expected = ExpectedSeconds(now);
-  if (pulling_ && expected > kAhead && now - last_ < kLongestHold) {
-    // Batches whose share of the rows is there may go: the first one at once, the last one when all
-    // but a batch's share of the rows are there.
-    const double arrived = static_cast<double>(pulled_) / static_cast<double>(moves_);
-    const double share = arrived + kAhead / expected;
-    if (static_cast<double>(released_) > share * static_cast<double>(batches_)) return false;
-  }
+  if (finished_ || due_ > 0 || expected <= kAhead || now - last_ >= kLongestHold) return false;
+  // Batches whose share of the rows is there may go: the first one at once, the last one when all
+  // but a batch's share of the rows are there.
+  const double arrived = pulling_ ? static_cast<double>(pulled_) / static_cast<double>(moves_)
+                                  : (now - begin_) / expected;
+  const double share = arrived + kAhead / expected;
+  return static_cast<double>(released_) > share * static_cast<double>(batches_);
+}
+
+bool ReleasePace::Release(double now) {
+  if (Held(now)) return false;
   last_ = now;
-  --waiting_;
-  ++released_;
+  if (due_ > 0) {
+    --due_;
+  } else {
+    --waiting_;
+    ++released_;
+  }
   return true;
 }
 

@@ -4,7 +4,7 @@
 // the batches before, it would run through those at full speed and then have nothing to do for
 // seconds. So they are given out evenly as the rows arrive, and a little ahead of them: training is
 // no slower, since it waits for a share of the rows that is there already, and never pauses for
-// long. Where no rows arrive for a while, a batch goes now and then all the same.
+// long. Before the next window begins to be pulled, they go at the pace that is expected of it.
 //
 // Plain numbers; whoever owns it guards it. Times are seconds of one clock.
 #pragma once
@@ -15,14 +15,13 @@ namespace terrace {
 
 class ReleasePace {
  public:
-  // The rows of so many more batches are there; they wait to be released.
-  void Arrived(int64_t batches) { waiting_ += batches; }
-
   // The next window begins to be pulled, with so many moves.
   void BeginPull(int64_t moves, double now);
   void Pulled(int64_t moves) { pulled_ += moves; }
-  // All its rows are there.
-  void EndPull(double now);
+  // All its rows are there: so many more batches wait to be released.
+  void EndPull(int64_t batches, double now);
+  // No window comes any more.
+  void Finish() { finished_ = true; }
 
   // Whether the next batch may go to training now; if so, it does. If not, rows that arrive may
   // change that, and so may time.
@@ -31,15 +30,18 @@ class ReleasePace {
 
  private:
   double ExpectedSeconds(double now) const;
+  bool Held(double now) const;
 
-  int64_t waiting_ = 0;
+  int64_t due_ = 0;          // may go at once: the window after theirs is there
+  int64_t waiting_ = 0;      // the others
   double move_seconds_ = 0;  // of the last window that says something about the pace
   double last_ = 0;          // when a batch was released
-  // Of the window that is pulled.
+  bool finished_ = false;
+  // Of the window that is pulled, or between two of the last one.
   bool pulling_ = false;
-  double begin_ = 0;
+  double begin_ = 0;  // of the pull, or of the time between two
   int64_t moves_ = 0, pulled_ = 0;
-  int64_t batches_ = 0, released_ = 0;  // that waited when it began, and those that went since
+  int64_t batches_ = 0, released_ = 0;  // that waited then, and those of them that went since
 };
 
 }  // namespace terrace

@@ -16,14 +16,18 @@ int64_t ReleaseAll(ReleasePace* pace, int64_t most, double now) {
   return released;
 }
 
-// One window of ten batches is there, and from 100 s on the next one is pulled, after one that took
-// so long.
-ReleasePace Pulling(double pull_seconds) {
+// One window of ten batches is there, after a pull of so many seconds that ended at 100 s.
+ReleasePace Pulled(double pull_seconds) {
   ReleasePace pace;
   pace.BeginPull(kMoves, 100 - pull_seconds);
   pace.Pulled(kMoves);
-  pace.EndPull(100);
-  pace.Arrived(10);
+  pace.EndPull(10, 100);
+  return pace;
+}
+
+// And the next one is pulled from then on.
+ReleasePace Pulling(double pull_seconds) {
+  ReleasePace pace = Pulled(pull_seconds);
   pace.BeginPull(kMoves, 100);
   return pace;
 }
@@ -51,28 +55,35 @@ TEST(ReleasePace, TheyMayBeAFifthOfASecondAhead) {
 TEST(ReleasePace, APullThatTurnsOutToBeLongIsNoticed) {
   ReleasePace pace = Pulling(0.5);
   EXPECT_EQ(ReleaseAll(&pace, 10, 100), 5);
-  pace.Pulled(kMoves / 5);  // in a second: the others may take four
+  pace.Pulled(kMoves / 5);  // in 0.39 s: the others may take 1.5
   EXPECT_EQ(ReleaseAll(&pace, 5, 100.39), 0);
+}
+
+TEST(ReleasePace, BetweenPullsBatchesGoAtTheExpectedPace) {
+  ReleasePace pace = Pulled(4);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
+  EXPECT_EQ(ReleaseAll(&pace, 9, 100.1), 0);
+  EXPECT_EQ(ReleaseAll(&pace, 9, 100.3), 1);
+  pace.BeginPull(kMoves, 100.3);  // eight are left for this one
+  EXPECT_EQ(ReleaseAll(&pace, 8, 100.3), 1);
+  pace.Pulled(kMoves / 2);
+  EXPECT_EQ(ReleaseAll(&pace, 7, 100.6), 4);
+}
+
+TEST(ReleasePace, NothingWaitsWhereNoWindowComes) {
+  ReleasePace pace = Pulled(4);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
+  pace.Finish();
+  EXPECT_EQ(ReleaseAll(&pace, 9, 100), 9);
 }
 
 TEST(ReleasePace, NothingWaitsBehindAWindowThatIsThere) {
   ReleasePace pace = Pulling(4);
   EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
   pace.Pulled(kMoves);
-  pace.EndPull(100.1);
-  pace.Arrived(5);
-  EXPECT_EQ(ReleaseAll(&pace, 14, 100.1), 14);
-}
-
-TEST(ReleasePace, BatchesThatAreLeftAreSpreadOverTheWholeOfTheNextPull) {
-  ReleasePace pace = Pulling(4);
-  pace.Pulled(kMoves);
-  EXPECT_EQ(ReleaseAll(&pace, 4, 104), 4);
-  pace.EndPull(104);
-  pace.Arrived(2);  // eight wait
-  pace.BeginPull(kMoves, 104);
-  pace.Pulled(kMoves / 2);
-  EXPECT_EQ(ReleaseAll(&pace, 8, 104.1), 5);
+  pace.EndPull(5, 104);
+  // Those left of the first window, and the first one of the second.
+  EXPECT_EQ(ReleaseAll(&pace, 14, 104), 9 + 1);
 }
 
 TEST(ReleasePace, WhereNoRowsArriveABatchGoesNowAndThen) {
@@ -87,12 +98,10 @@ TEST(ReleasePace, WhereNoRowsArriveABatchGoesNowAndThen) {
 TEST(ReleasePace, TheFirstWindowAndOnesOfFewMovesSayNothing) {
   ReleasePace first;
   first.BeginPull(kMoves, 100);
-  first.Arrived(3);
-  EXPECT_EQ(ReleaseAll(&first, 3, 100), 3);
+  EXPECT_TRUE(first.Release(100));
   ReleasePace pace;
   pace.BeginPull(10, 100);
-  pace.EndPull(101);  // a slow moment
-  pace.Arrived(3);
+  pace.EndPull(3, 101);  // a slow moment
   pace.BeginPull(kMoves, 101);
   EXPECT_EQ(ReleaseAll(&pace, 3, 101), 3);
 }
