@@ -109,7 +109,7 @@ class UringReader : public BatchReader {
 UringReader::UringReader(const BatchReaderOptions& options)
     : max_read_(options.max_read),
       depth_(static_cast<size_t>(options.depth)),
-      group_(std::clamp<size_t>(depth_ / 4, 1, kMaxGroup)),
+      group_(std::clamp<size_t>(depth_ / 2, 1, kMaxGroup)),
       buffers_(2 * depth_, options.max_read),
       slots_(2 * depth_) {
   for (size_t i = slots_.size(); i > 0; --i) free_.push_back(i - 1);
