@@ -7,6 +7,9 @@ namespace {
 
 // Seconds of pulling that batches may be ahead of its rows.
 constexpr double kAhead = 0.2;
+// Of windows of few batches, one is kept back for slow moments: they would be ahead by less.
+constexpr double kKeptBack = 0.9;  // of a batch
+constexpr int64_t kFewBatches = 3;
 constexpr int64_t kTellingMoves = 16 << 10;  // fewer say little about the pace
 
 }  // namespace
@@ -40,12 +43,12 @@ double ReleasePace::ExpectedSeconds(double now) const {
 bool ReleasePace::Held(double now) const {
   const double expected = ExpectedSeconds(now);
   if (finished_ || due_ > 0 || expected <= kAhead || now - last_ >= kLongestHold) return false;
-  // Batches whose share of the rows is there may go: the first one at once, the last one when all
-  // but a batch's share of the rows are there.
+  // Batches whose share of the rows is there may go.
   const double arrived = pulling_ ? static_cast<double>(pulled_) / static_cast<double>(moves_)
                                   : (now - begin_) / expected;
   const double share = arrived + kAhead / expected;
-  return static_cast<double>(released_) > share * static_cast<double>(batches_);
+  const double kept_back = batches_ < kFewBatches ? 0 : kKeptBack;
+  return static_cast<double>(released_) > share * static_cast<double>(batches_) - kept_back;
 }
 
 bool ReleasePace::Release(double now) {

@@ -26,7 +26,9 @@ class ReleasePace {
   // Whether the next batch may go to training now; if so, it does. If not, rows that arrive may
   // change that, and so may time.
   bool Release(double now);
-  static constexpr double kLongestHold = 0.4;  // before a batch goes, whatever arrives
+  // Before a batch goes, whatever arrives. Longer than one's share of a pull usually is, lest there
+  // be none left at its end.
+  static constexpr double kLongestHold = 0.8;
 
  private:
   double ExpectedSeconds(double now) const;
