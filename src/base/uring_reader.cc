@@ -66,7 +66,8 @@ class UringReader : public BatchReader {
   void Read(std::span<const PageRead> reads, const Done& done) override;
 
  private:
-  // Reads handed over and waited for in one call: few enough that the queue stays nearly full.
+  // Reads handed over and waited for in one call: half of those under way at the most, so that the
+  // device has others meanwhile.
   static constexpr size_t kMaxGroup = 32;
 
   struct Slot {

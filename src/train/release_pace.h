@@ -2,9 +2,9 @@
 //
 // All batches of a window wait for all its rows. Where these take longer than training needs for
 // the batches before, it would run through those at full speed and then have nothing to do for
-// seconds. So they are given out evenly as the rows arrive, and a little ahead of them: training is
-// no slower, since it waits for a share of the rows that is there already, and never pauses for
-// long. Before the next window begins to be pulled, they go at the pace that is expected of it.
+// seconds. So they are given out evenly as the rows arrive: many of them a little ahead of the
+// rows, of few one is kept back for slow moments. Training is no slower and never pauses for long.
+// Before the next window begins to be pulled, they go at the pace that is expected of it.
 //
 // Plain numbers; whoever owns it guards it. Times are seconds of one clock.
 #pragma once
