@@ -18,6 +18,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "bench/disk_work.h"
+#include "bench/shapes.h"
 #include "bench/tiers_traffic.h"
 #include "train/pipeline.h"
 #include "train/snapshot_taker.h"
@@ -38,37 +39,13 @@ struct BenchOptions {
   std::string dir;
 };
 
-RunConfig ConfigOf(const BenchOptions& options) {
-  ConfigFile file = ConfigFile::Parse(fmt::format(R"(
-[data]
-format = "synthetic"
-[data.synthetic]
-slots = 26
-dense = 13
-test_examples = 0
-[tables.main]
-dim = 16
-lr = 0.05
-[model]
-kind = "deepfm"
-hidden = [400, 400, 400]
-[train]
-batch = 4096
-threads = {}
-[snapshot]
-dir = "{}"
-keep_last = 2
-)",
-                                                  AvailableCores(), options.dir),
-                                      "snapshot_bench");
-  return RunConfig::Read(file);
-}
-
 class SnapshotBench {
  public:
   explicit SnapshotBench(const BenchOptions& options)
       : options_(options),
-        config_(ConfigOf(options)),
+        config_(ShapeConfig(ShapeOf("criteo"),
+                            {"snapshot.dir=" + options.dir, "snapshot.keep_last=2"},
+                            "snapshot_bench")),
         spec_(FeatureSpec::Resolve(config_.data)),
         workers_("train", static_cast<int>(config_.train.threads)),
         state_(config_, spec_, &CpuDevice()),
@@ -84,9 +61,7 @@ class SnapshotBench {
     StepRunner step(config_, &state_, &workers_);
     PipelineOptions parts;
     TrafficOptions traffic;
-    traffic.slots = 26;
-    traffic.values = 1;
-    traffic.dense = 13;
+    traffic.shape = ShapeOf("criteo");
     traffic.rows = options_.rows;
     parts.open = [&](const OpenDataOptions&) {
       return std::make_unique<Traffic>(traffic, spec_.shape);

@@ -25,9 +25,9 @@
 #include "base/process.h"
 #include "bench/disk_meter.h"
 #include "bench/disk_work.h"
+#include "bench/shapes.h"
 #include "bench/tiers_lru.h"
 #include "bench/tiers_traffic.h"
-#include "tier/key_dedup.h"
 #include "train/pipeline.h"
 #include "train/step.h"
 #ifdef TERRACE_BENCH_ROCKSDB
@@ -40,18 +40,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kFillRows = 32 << 10;  // created at once
-
-struct Shape {
-  int slots;
-  int values;
-  int dense;
-  int dim;
-  const char* hidden;
-};
-const std::map<std::string, Shape> kShapes = {
-    {"criteo", {26, 1, 13, 16, "[400, 400, 400]"}},
-    {"ads100", {20, 5, 0, 8, "[64, 32]"}},
-};
 
 const std::map<std::string, ModelState::OpenStore> kStores = {
     {"ours", DiskStore::Open},
@@ -77,32 +65,9 @@ struct BenchOptions {
 };
 
 RunConfig ConfigOf(const BenchOptions& options) {
-  const Shape& shape = kShapes.at(options.shape);
-  ConfigFile file = ConfigFile::Parse(fmt::format(R"(
-[data]
-format = "synthetic"
-[data.synthetic]
-slots = {}
-dense = {}
-test_examples = 0
-[tables.main]
-dim = {}
-lr = 0.05
-[model]
-kind = "deepfm"
-hidden = {}
-[optimizer]
-lr = 0.001
-[train]
-batch = 4096
-threads = {}
-max_batches = {}
-)",
-                                                  shape.slots, shape.dense, shape.dim, shape.hidden,
-                                                  AvailableCores(), options.all_batches()),
-                                      "tiers_bench");
-  for (const std::string& set : options.sets) file.Set(set);
-  return RunConfig::Read(file);
+  std::vector<std::string> sets = {fmt::format("train.max_batches={}", options.all_batches())};
+  sets.insert(sets.end(), options.sets.begin(), options.sets.end());
+  return ShapeConfig(ShapeOf(options.shape), sets, "tiers_bench");
 }
 
 // From the one before to here.
@@ -379,40 +344,15 @@ class TierBench {
   json timeline_ = json::array();
 };
 
-// All rows exist from the start, so that each miss is a read.
-json SimulateLru(const BenchOptions& options) {
+json LruReport(const BenchOptions& options) {
   const RunConfig config = ConfigOf(options);
-  const FeatureSpec spec = FeatureSpec::Resolve(config.data);
-  Traffic traffic(options.traffic, spec.shape);
-  const uint64_t draws = options.traffic.draws(config.train.batch);
-  const uint64_t fresh = options.traffic.fresh_keys(draws);
-  ExactLru lru(options.traffic.rows + fresh * static_cast<uint64_t>(options.all_batches()),
-               options.lru);
-  KeyDedup dedup;
-  std::vector<uint64_t> keys;
-  Array<uint64_t> distinct;
-  Array<uint32_t> numbers;
-  int64_t lookups = 0, hits = 0;
-  double making = 0;
-  for (int64_t b = 0; b < options.all_batches(); ++b) {
-    {
-      ScopedSeconds busy(&making);
-      traffic.NextKeys(draws, &keys);
-    }
-    dedup.Run(keys, &distinct, &numbers);
-    int64_t batch_hits = 0;
-    for (uint64_t key : distinct) batch_hits += lru.Use(Unmix64(key) - 1);
-    if (b < options.warmup) continue;
-    lookups += static_cast<int64_t>(distinct.size());
-    hits += batch_hits;
-  }
+  const LruHits result = SimulateLru(options.traffic, config.train.batch, options.warmup,
+                                     options.batches, options.lru);
   return {{"lru", options.lru},
-          {"lookups", lookups},
-          {"hits", hits},
-          {"hit_rate", static_cast<double>(hits) / static_cast<double>(lookups)},
-          {"batches", options.batches},
-          {"ns_a_draw",
-           1e9 * making / static_cast<double>(options.all_batches()) / static_cast<double>(draws)}};
+          {"lookups", result.lookups},
+          {"hits", result.hits},
+          {"hit_rate", static_cast<double>(result.hits) / static_cast<double>(result.lookups)},
+          {"batches", options.batches}};
 }
 
 int Main(int argc, char** argv) {
@@ -433,15 +373,10 @@ int Main(int argc, char** argv) {
   app.add_flag("!--no-digest", options.digest);
   app.add_option("set", options.sets, "key=value of the config");
   CLI11_PARSE(app, argc, argv);
-  if (!kShapes.contains(options.shape))
-    throw Error(ErrorCode::kUsage, "unknown shape \"" + options.shape + "\"");
   if (!kStores.contains(options.store))
     throw Error(ErrorCode::kUsage, "this build has no store \"" + options.store + "\"");
-  const Shape& shape = kShapes.at(options.shape);
-  options.traffic.slots = shape.slots;
-  options.traffic.values = shape.values;
-  options.traffic.dense = shape.dense;
-  const json result = options.lru > 0 ? SimulateLru(options) : TierBench(options).Run();
+  options.traffic.shape = ShapeOf(options.shape);
+  const json result = options.lru > 0 ? LruReport(options) : TierBench(options).Run();
   fmt::print("{}\n", result.dump());
   return 0;
 }

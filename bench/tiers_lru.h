@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "bench/tiers_traffic.h"
+
 namespace terrace {
 
 // Keys are numbers 0 ... keys - 1. One thread.
@@ -49,5 +51,15 @@ class ExactLru {
   const uint64_t end_;
   uint64_t left_;  // rows that may still come without another leaving
 };
+
+struct LruHits {
+  int64_t lookups = 0;  // distinct keys of a batch
+  int64_t hits = 0;
+};
+
+// `batches` of the traffic after the first `warmup` ones, with so many rows in memory. All rows
+// exist from the start, so that each miss is a read.
+LruHits SimulateLru(const TrafficOptions& options, int64_t batch, int64_t warmup, int64_t batches,
+                    uint64_t rows);
 
 }  // namespace terrace

@@ -28,11 +28,11 @@ bool Traffic::Next(int64_t size, Batch* batch) {
   KeyGroup& group = batch->groups[0];
   NextKeys(options_.draws(size), &group.keys);
   batch->examples = size;
-  const auto bags = static_cast<size_t>(size * options_.slots);
+  const auto bags = static_cast<size_t>(size * options_.shape.slots);
   group.offsets.resize(bags + 1);
   for (size_t bag = 0; bag <= bags; ++bag)
-    group.offsets[bag] = static_cast<uint32_t>(bag * static_cast<size_t>(options_.values));
-  batch->dense.resize(static_cast<size_t>(size * options_.dense));
+    group.offsets[bag] = static_cast<uint32_t>(bag * static_cast<size_t>(options_.shape.values));
+  batch->dense.resize(static_cast<size_t>(size * options_.shape.dense));
   for (float& x : batch->dense) x = 2 * UnitFloat(random.Next()) - 1;
   batch->labels.resize(static_cast<size_t>(size));
   for (float& label : batch->labels) label = random.Next() % 4 == 0 ? 1.0f : 0.0f;

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/shapes.h"
 #include "data/open_data.h"
 #include "data/zipf.h"
 
@@ -18,15 +19,13 @@ namespace terrace {
 struct TrafficOptions {
   static constexpr double kExponent = 1.05;
 
-  int slots = 0;
-  int values = 0;  // a slot
-  int dense = 0;
+  BenchShape shape = {};
   uint64_t rows = 0;  // before the first batch; at least 1
   double fresh = 0;   // share of the draws
   uint64_t seed = 1;
 
   uint64_t draws(int64_t examples) const {
-    return static_cast<uint64_t>(examples) * static_cast<uint64_t>(slots * values);
+    return static_cast<uint64_t>(examples) * static_cast<uint64_t>(shape.slots * shape.values);
   }
   // Of a batch of so many draws.
   uint64_t fresh_keys(uint64_t draws) const {

@@ -14,14 +14,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "bench/disk_meter.h"
 #include "bench/limits.h"
+#include "bench/shapes.h"
 #include "data/open_data.h"
 #include "train/pipeline.h"
 #include "train/step.h"
@@ -33,47 +34,6 @@ constexpr int64_t kRows = 5'000'000;
 constexpr double kExponent = 1.05;
 constexpr int64_t kBatches = 24;
 
-struct Shape {
-  int slots;
-  int values;
-  int dense;
-  int dim;
-  const char* hidden;
-};
-const std::map<std::string, Shape> kShapes = {
-    {"criteo", {26, 1, 13, 16, "[400, 400, 400]"}},
-    {"ads100", {20, 5, 0, 8, "[64, 32]"}},
-    {"ads500", {50, 10, 0, 8, "[64, 32]"}},
-};
-
-RunConfig ConfigOf(const Shape& shape, const std::vector<std::string>& sets) {
-  ConfigFile file = ConfigFile::Parse(
-      fmt::format(R"(
-[data]
-format = "synthetic"
-[data.synthetic]
-slots = {}
-dense = {}
-test_examples = 0
-[tables.main]
-dim = {}
-lr = 0.05
-[model]
-kind = "deepfm"
-hidden = {}
-[optimizer]
-lr = 0.001
-[train]
-batch = 4096
-threads = {}
-epochs = 1_000_000
-)",
-                  shape.slots, shape.dense, shape.dim, shape.hidden, AvailableCores()),
-      "train_bench");
-  for (const std::string& set : sets) file.Set(set);
-  return RunConfig::Read(file);
-}
-
 // A rank of a bounded power law, by inverting its continuous form.
 int64_t ZipfRank(double u, int64_t n) {
   const double top = std::pow(static_cast<double>(n + 1), 1 - kExponent);
@@ -81,7 +41,7 @@ int64_t ZipfRank(double u, int64_t n) {
   return std::min(static_cast<int64_t>(rank) - 1, n - 1);
 }
 
-Batch RandomBatch(const Shape& shape, const FeatureSpec& spec, int64_t examples,
+Batch RandomBatch(const BenchShape& shape, const FeatureSpec& spec, int64_t examples,
                   RandomStream* random) {
   Batch batch = MakeBatch(spec.shape);
   batch.examples = examples;
@@ -129,19 +89,14 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-double ProcessCpuSeconds() {
-  timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 double BusyShare(const StageTime& time) {
   return time.busy / (time.busy + time.wait_input + time.wait_output);
 }
 
-void Run(const std::string& name, double seconds, const std::vector<std::string>& sets) {
-  const Shape& shape = kShapes.at(name);
-  const RunConfig config = ConfigOf(shape, sets);
+void Run(const std::string& name, double seconds, std::vector<std::string> sets) {
+  const BenchShape& shape = ShapeOf(name);
+  sets.insert(sets.begin(), "train.epochs=1000000");
+  const RunConfig config = ShapeConfig(shape, sets, "train_bench");
   const int64_t threads = config.train.threads;
   const int64_t batch_size = config.train.batch;
   const FeatureSpec spec = FeatureSpec::Resolve(config.data);
@@ -219,9 +174,14 @@ void Run(const std::string& name, double seconds, const std::vector<std::string>
 }  // namespace terrace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || !terrace::kShapes.contains(argv[1])) {
+  if (argc < 3) {
     std::fputs("usage: train_bench criteo|ads100|ads500 SECONDS [key=value ...]\n", stderr);
     return 2;
   }
-  terrace::Run(argv[1], std::atof(argv[2]), {argv + 3, argv + argc});
+  try {
+    terrace::Run(argv[1], std::atof(argv[2]), {argv + 3, argv + argc});
+  } catch (const terrace::Error& e) {
+    fmt::print(stderr, "train_bench: {}\n", e.what());
+    return 1;
+  }
 }

@@ -81,7 +81,7 @@ void Pipeline::EndPull(const Window& window, double seconds) {
 bool Pipeline::WaitForRelease() {
   MutexLock lock(&progress_mu_);
   while (!cancelled_ && !release_pace_.Release(NowSeconds()))
-    progressed_.WaitFor(&progress_mu_, ReleasePace::kLongestHold / 4);
+    progressed_.WaitFor(&progress_mu_, ReleasePace::kLook);
   return !cancelled_;
 }
 

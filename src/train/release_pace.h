@@ -29,6 +29,8 @@ class ReleasePace {
   // Before a batch goes, whatever arrives. Longer than one's share of a pull usually is, lest there
   // be none left at its end.
   static constexpr double kLongestHold = 0.8;
+  // Who waits for Release looks again after so long, also where no rows arrive.
+  static constexpr double kLook = 0.02;
 
  private:
   double ExpectedSeconds(double now) const;

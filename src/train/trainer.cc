@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "base/workers.h"
+#include "train/bottleneck.h"
 #include "train/pipeline.h"
 #include "train/resume.h"
 #include "train/run_origin.h"
@@ -296,7 +297,7 @@ class TrainStage {
     if (!state_->tiered.empty()) ReportTiers();
     ReportLife();
     ReportStages();
-    NameBottleneck();
+    NameBottleneck(&report_);
     if (options_.show_progress && !state_->tiered.empty())
       progress_.Show("reading every row for the model's digest");
     const ModelState::Summary summary = state_->Summarise(&workers_);
@@ -360,33 +361,6 @@ class TrainStage {
       life.admitted += admission->sightings().admitted;
       life.refused += admission->sightings().refused;
       life.admission_bytes += admission->bytes();
-    }
-  }
-
-  void NameBottleneck() {
-    const auto busiest = std::max_element(
-        report_.stages.begin(), report_.stages.end(),
-        [](const StageReport& a, const StageReport& b) { return a.time.busy < b.time.busy; });
-    report_.bottleneck = busiest->name;
-    if (time_.wait_input < 0.2 * report_.seconds) {
-      report_.bottleneck = "train";
-    } else if (busiest->name == "read") {
-      report_.advice = "raise data.threads, or split the input into plain (uncompressed) files";
-    } else if (busiest->name == "dedup") {
-      report_.advice = "raise train.threads: up to 6, every second one brings a dedup thread";
-    } else if (busiest->name == "plan" || busiest->name == "link") {
-      report_.advice = "raise train.batch: planning cost falls with the share of repeated keys";
-    } else if (busiest->name == "pull") {
-      // Windows that were cut would not be longer.
-      const WindowStats& windows = report_.tiers.windows;
-      report_.advice =
-          windows.cut > windows.windows / 2
-              ? "raise tiers.memory.budget: fewer rows come from disk"
-              : "raise tiers.memory.budget (fewer rows come from disk) or train.window "
-                "(more rows a read)";
-    } else if (busiest->name == "push") {
-      report_.advice =
-          "raise tiers.memory.budget (fewer rows leave) or tiers.disk.memory (fewer merges)";
     }
   }
 
