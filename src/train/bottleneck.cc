@@ -32,9 +32,8 @@ std::string AdviceFor(const std::string& stage, const WindowStats& windows) {
 }  // namespace
 
 void NameBottleneck(RunReport* report) {
-  const auto train =
-      std::find_if(report->stages.begin(), report->stages.end(),
-                   [](const StageReport& stage) { return stage.name == "train"; });
+  const auto train = std::find_if(report->stages.begin(), report->stages.end(),
+                                  [](const StageReport& stage) { return stage.name == "train"; });
   TERRACE_CHECK(train != report->stages.end());
   auto slowest = train;
   if (train->time.wait_input >= kLittleWait * report->seconds)

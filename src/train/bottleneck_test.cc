@@ -18,12 +18,9 @@ RunReport Report(const std::string& stage, double wait) {
 }
 
 TEST(Bottleneck, IsTheBusiestStageWhereTrainingWaits) {
-  const std::pair<const char*, const char*> advice[] = {{"read", "data.threads"},
-                                                        {"dedup", "train.threads"},
-                                                        {"plan", "train.batch"},
-                                                        {"link", "train.batch"},
-                                                        {"pull", "train.window"},
-                                                        {"push", "tiers.disk.memory"}};
+  const std::pair<const char*, const char*> advice[] = {
+      {"read", "data.threads"}, {"dedup", "train.threads"}, {"plan", "train.batch"},
+      {"link", "train.batch"},  {"pull", "train.window"},   {"push", "tiers.disk.memory"}};
   for (const auto& [stage, key] : advice) {
     const RunReport report = Report(stage, 80);
     EXPECT_EQ(report.bottleneck, stage);

@@ -62,7 +62,7 @@ void Pipeline::BeginPull(const Window& window) {
   int64_t moves = 0;
   for (const RowMoves& of_table : window.moves) moves += std::ssize(of_table);
   MutexLock lock(&progress_mu_);
-  release_pace_.BeginPull(moves, NowSeconds());
+  release_pace_.BeginPull(moves, window.plan_seconds, NowSeconds());
 }
 
 void Pipeline::EndPull(const Window& window, double seconds) {

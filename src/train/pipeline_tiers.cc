@@ -21,6 +21,7 @@ constexpr int64_t kSpareShare = 24;
 constexpr int64_t kLeastSpareShare = 96;
 constexpr int64_t kFirstWindow = 4;  // batches
 constexpr int64_t kAdmissionShare = 12;
+
 // A move is on the list of the window that is planned, and on another one when that is sorted, or
 // on the list of one that waits or is pulled.
 int64_t MoveBytes(int64_t prefetch) { return (prefetch + 2) * int64_t{sizeof(RowMove)}; }
@@ -216,6 +217,10 @@ bool Pipeline::WaitForDone(uint32_t stamp) {
 
 void Pipeline::WindowLoop() {
   const double start = NowSeconds();
+  const auto busy = [&] {
+    return NowSeconds() - start - plan_time_.wait_input - plan_time_.wait_output;
+  };
+  double planned = 0;  // seconds of work for the windows before
   for (bool more = true; more || !planner_->empty();) {
     while (more && (planner_ == nullptr || planner_->WantsMore())) {
       std::optional<std::unique_ptr<WorkItem>> item;
@@ -247,10 +252,12 @@ void Pipeline::WindowLoop() {
       GiveRowKeys(item.get(), tier_needs_.KeyedItems(planner_->batches()));
     }
     GrowWindow(static_cast<int64_t>(window.items.size()));
+    window.plan_seconds = busy() - planned;
+    planned += window.plan_seconds;
     if (!window_queue_.Push(std::move(window))) return;
     UseSpareMemory();
   }
-  plan_time_.busy = NowSeconds() - start - plan_time_.wait_input - plan_time_.wait_output;
+  plan_time_.busy = busy();
 }
 
 }  // namespace terrace

@@ -14,7 +14,8 @@ constexpr int64_t kTellingMoves = 16 << 10;  // fewer say little about the pace
 
 }  // namespace
 
-void ReleasePace::BeginPull(int64_t moves, double now) {
+void ReleasePace::BeginPull(int64_t moves, double plan_seconds, double now) {
+  plan_seconds_ = plan_seconds;
   pulling_ = true;
   begin_ = now;
   moves_ = moves;
@@ -32,12 +33,13 @@ void ReleasePace::EndPull(int64_t batches, double now) {
   released_ = 0;
 }
 
-// Of the whole pull: as the last one let expect, or longer if it turns out so.
+// Of the whole pull: as the last one let expect, or longer if it turns out so. Between two pulls of
+// the next plan, too.
 double ReleasePace::ExpectedSeconds(double now) const {
-  double move_seconds = move_seconds_;
-  if (pulling_ && pulled_ >= kTellingMoves)
-    move_seconds = std::max(move_seconds, (now - begin_) / static_cast<double>(pulled_));
-  return move_seconds * static_cast<double>(moves_);
+  const auto moves = static_cast<double>(moves_);
+  if (!pulling_) return plan_seconds_ + move_seconds_ * moves;
+  if (pulled_ < kTellingMoves) return move_seconds_ * moves;
+  return std::max(move_seconds_, (now - begin_) / static_cast<double>(pulled_)) * moves;
 }
 
 bool ReleasePace::Held(double now) const {

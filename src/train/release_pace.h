@@ -4,7 +4,8 @@
 // the batches before, it would run through those at full speed and then have nothing to do for
 // seconds. So they are given out evenly as the rows arrive: many of them a little ahead of the
 // rows, of few one is kept back for slow moments. Training is no slower and never pauses for long.
-// Before the next window begins to be pulled, they go at the pace that is expected of it.
+// Before the next window begins to be pulled, they go at the pace that is expected of it and of its
+// plan, which may not be made yet.
 //
 // Plain numbers; whoever owns it guards it. Times are seconds of one clock.
 #pragma once
@@ -15,8 +16,8 @@ namespace terrace {
 
 class ReleasePace {
  public:
-  // The next window begins to be pulled, with so many moves.
-  void BeginPull(int64_t moves, double now);
+  // The next window begins to be pulled, with so many moves, whose plan took so long.
+  void BeginPull(int64_t moves, double plan_seconds, double now);
   void Pulled(int64_t moves) { pulled_ += moves; }
   // All its rows are there: so many more batches wait to be released.
   void EndPull(int64_t batches, double now);
@@ -38,6 +39,7 @@ class ReleasePace {
 
   int64_t due_ = 0;          // may go at once: the window after theirs is there
   int64_t waiting_ = 0;      // the others
+  double plan_seconds_ = 0;  // of the last window
   double move_seconds_ = 0;  // of the last window that says something about the pace
   double last_ = 0;          // when a batch was released
   bool finished_ = false;

@@ -17,9 +17,9 @@ int64_t ReleaseAll(ReleasePace* pace, int64_t most, double now) {
 }
 
 // One window of ten batches is there, after a pull of so many seconds that ended at 100 s.
-ReleasePace Pulled(double pull_seconds) {
+ReleasePace Pulled(double pull_seconds, double plan_seconds = 0) {
   ReleasePace pace;
-  pace.BeginPull(kMoves, 100 - pull_seconds);
+  pace.BeginPull(kMoves, plan_seconds, 100 - pull_seconds);
   pace.Pulled(kMoves);
   pace.EndPull(10, 100);
   return pace;
@@ -28,7 +28,7 @@ ReleasePace Pulled(double pull_seconds) {
 // And the next one is pulled from then on.
 ReleasePace Pulling(double pull_seconds) {
   ReleasePace pace = Pulled(pull_seconds);
-  pace.BeginPull(kMoves, 100);
+  pace.BeginPull(kMoves, 0, 100);
   return pace;
 }
 
@@ -54,7 +54,7 @@ TEST(ReleasePace, ManyMayBeAFifthOfASecondAhead) {
 
 TEST(ReleasePace, OneBatchAloneGoesAtOnce) {
   ReleasePace pace = Pulled(4);
-  pace.BeginPull(kMoves, 100);
+  pace.BeginPull(kMoves, 0, 100);
   pace.Pulled(kMoves);
   EXPECT_EQ(ReleaseAll(&pace, 10, 104), 10);
   pace.EndPull(1, 104);
@@ -73,10 +73,18 @@ TEST(ReleasePace, BetweenPullsBatchesGoAtTheExpectedPace) {
   EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
   EXPECT_EQ(ReleaseAll(&pace, 9, 100.3), 0);
   EXPECT_EQ(ReleaseAll(&pace, 9, 100.6), 1);
-  pace.BeginPull(kMoves, 100.6);  // eight are left for this one
+  pace.BeginPull(kMoves, 0, 100.6);  // eight are left for this one
   EXPECT_EQ(ReleaseAll(&pace, 8, 100.6), 0);
   pace.Pulled(kMoves / 2);
   EXPECT_EQ(ReleaseAll(&pace, 8, 101), 4);
+}
+
+TEST(ReleasePace, BetweenPullsALongPlanIsExpected) {
+  ReleasePace pace = Pulled(0.1, 0.9);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 2);
+  EXPECT_EQ(ReleaseAll(&pace, 8, 100.4), 4);
+  pace.BeginPull(kMoves, 0.9, 100.8);  // planned: what is left waits for rows alone
+  EXPECT_EQ(ReleaseAll(&pace, 4, 100.8), 4);
 }
 
 TEST(ReleasePace, NothingWaitsWhereNoWindowComes) {
@@ -105,12 +113,12 @@ TEST(ReleasePace, WhereNoRowsArriveABatchGoesNowAndThen) {
 
 TEST(ReleasePace, TheFirstWindowAndOnesOfFewMovesSayNothing) {
   ReleasePace first;
-  first.BeginPull(kMoves, 100);
+  first.BeginPull(kMoves, 0, 100);
   EXPECT_TRUE(first.Release(100));
   ReleasePace pace;
-  pace.BeginPull(10, 100);
+  pace.BeginPull(10, 0, 100);
   pace.EndPull(3, 101);  // a slow moment
-  pace.BeginPull(kMoves, 101);
+  pace.BeginPull(kMoves, 0, 101);
   EXPECT_EQ(ReleaseAll(&pace, 3, 101), 3);
 }
 

@@ -27,6 +27,7 @@ struct Window {
   std::vector<std::unique_ptr<WorkItem>> items;
   std::vector<RowMoves> moves;  // by table
   uint32_t cuts = 0;            // of the stores, before it ended (row_saver.h)
+  double plan_seconds = 0;      // that planning worked on it
 };
 
 struct WindowLimits {
