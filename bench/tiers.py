@@ -233,7 +233,8 @@ class Point:
     seconds: float     # since its start
     rows: float        # M
     examples: float    # k a second
-    hit_rate: float
+    hits: int          # of the windows planned meanwhile; there may be none
+    lookups: int
     longest: float     # pause
     reads: float       # k a second
     from_disk: float   # k rows a second
@@ -246,8 +247,8 @@ def series(timeline):
 
         def rate(*names):
             return sum(b[name] - a[name] for name in names) / k_seconds
-        return Point(b["seconds"], b["rows"] / 1e6, rate("examples"), b["hit_rate"], b["longest"],
-                     rate("page_reads"), b["from_disk"] / k_seconds,
+        return Point(b["seconds"], b["rows"] / 1e6, rate("examples"), b["hits"], b["lookups"],
+                     b["longest"], rate("page_reads"), b["from_disk"] / k_seconds,
                      rate("merge_bytes_read", "merge_bytes_written") / 1e3)
     return [point(a, b) for a, b in zip(timeline, timeline[1:])]
 
@@ -268,9 +269,10 @@ def plot_text(points, lines=24, width=30):
     step = max(1, -(-len(points) // lines))
     for i in range(0, len(points), step):
         part = points[i:i + step]
-        rate, hits, reads, disk, merges = (
+        rate, reads, disk, merges = (
             sum(getattr(p, name) for p in part) / len(part)
-            for name in ("examples", "hit_rate", "reads", "from_disk", "merges"))
+            for name in ("examples", "reads", "from_disk", "merges"))
+        hits = sum(p.hits for p in part) / max(1, sum(p.lookups for p in part))
         print(f"{part[-1].seconds:>5.0f} s  {part[-1].rows:>6.1f} M  {rate:>8.1f} k  "
               f"{'#' * round(rate / most * width):{width}}  {hits:>8.1%}  "
               f"{max(p.longest for p in part):>11.2f} s  {disk:>6.0f} k/s  "
