@@ -180,7 +180,7 @@ TEST_F(SnapshotFaults, AnyOperationMayFail) {
     operations = env.operations();
     Clear();
   }
-  for (int64_t n = 0; n < operations && !HasFailure(); n += Step(n, 3)) {
+  for (int64_t n = 0; n < operations && !HasFailure(); n += Step(n, 7)) {
     FaultEnv::Fault fault;
     fault.at = n;
     fault.error = n % 2 == 0 ? ENOSPC : EIO;
