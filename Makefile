@@ -83,7 +83,7 @@ TESTS := base_test device_test data_test table_test model_test tier_test checkpo
          cli_test e2e_test crash_test terrace
 
 # What trains for minutes to show an AUC says nothing about memory errors; sanitizers need memory of
-# their own, so runs with a budget cannot keep it. Of the faults of snapshots they run the shorter tests.
+# their own, so runs with a budget cannot keep it. The longest test of snapshot faults takes minutes.
 asan: ## the tests under address and undefined-behaviour sanitizers
 	@cmake --preset asan --log-level=WARNING && cmake --build --preset asan --target $(TESTS)
 	@TERRACE_TIER_CASES=40 TERRACE_RESUME_CASES=12 ctest --preset asan \
