@@ -48,12 +48,12 @@ class HandPolicy : public EvictionPolicy {
   }
 
   void Add(std::span<const uint32_t> positions, uint32_t now) override {
-    now_ = now;
+    now_ = std::max(now_, now);
     ForEachValue(positions, [&](Value* value) { *value = self().Added(now); });
   }
 
   void Use(std::span<const uint32_t> positions, uint32_t now) override {
-    now_ = now;
+    now_ = std::max(now_, now);
     ForEachValue(positions, [&](Value* value) { *value = self().Used(*value, now); });
   }
 
@@ -142,7 +142,7 @@ class HandPolicy : public EvictionPolicy {
   Value* const values_ = reinterpret_cast<Value*>(arena_.data());  // by position; 0 is not used
   int64_t rows_ = 0;
   int64_t hand_ = 1;
-  uint32_t now_ = 0;  // the last batch
+  uint32_t now_ = 0;  // the last batch so far
 };
 
 // Least recently used, to the batch: of rows that the hand looks at, those whose last use is the

@@ -91,7 +91,7 @@ void RowSaver::BeginCut() {
   TERRACE_CHECK(mode_ != Mode::kCut && cuts_ == cuts_ended_);
   mode_ = Mode::kCut;
   ++cuts_;
-  windows_before_cut_ = windows_ended_;
+  parts_before_cut_ = parts_ended_;
   writes_started_[cuts_ & 1] = writes_ended_[cuts_ & 1] = 0;
   for (size_t t = 0; t < states_.size(); ++t) {
     State& state = states_[t];
@@ -167,15 +167,15 @@ void RowSaver::Leave(size_t table, std::span<RowMove> victims) {
     state.changed_count -= changed ? 1 : 0;
     move.evict = asked || changed;
     if (asked && mode_ == Mode::kCut) Keep(table, move.position, move.victim, &state.kept);
-    // Another cut may begin before the window ends.
+    // Another cut may begin before the part ends.
     if (move.evict) state.leaving.emplace_back(move.position, move.victim);
   }
 }
 
-uint32_t RowSaver::EndWindow() {
+uint32_t RowSaver::EndPart() {
   MutexLock lock(&mu_);
   for (State& state : states_) state.leaving.clear();
-  ++windows_ended_;
+  ++parts_ended_;
   return cuts_;
 }
 
@@ -197,9 +197,9 @@ void RowSaver::Remove(size_t table, std::span<const uint32_t> positions) {
 
 // --- pull, push ---
 
-void RowSaver::WindowPulled() {
+void RowSaver::PartPulled() {
   MutexLock lock(&mu_);
-  ++windows_pulled_;
+  ++parts_pulled_;
   changed_.NotifyAll();
 }
 
@@ -226,9 +226,8 @@ bool RowSaver::WaitForEarlierWrites() {
   MutexLock lock(&mu_);
   if (mode_ != Mode::kCut) return !cancelled_;
   const uint32_t before = (cuts_ - 1) & 1;
-  while (
-      (windows_pulled_ < windows_before_cut_ || writes_ended_[before] < writes_started_[before]) &&
-      !cancelled_)
+  while ((parts_pulled_ < parts_before_cut_ || writes_ended_[before] < writes_started_[before]) &&
+         !cancelled_)
     changed_.Wait(&mu_);
   return !cancelled_;
 }

@@ -12,7 +12,7 @@
 // A flush ahead makes the cut short.
 //
 // Threads: `train` calls BeforeTraining, StartFlush and BeginCut, between batches; `plan` Leave,
-// EndWindow and Remove; `pull` and `push` as below; one more thread (`save`) FlushAll, EndCut and
+// EndPart and Remove; `pull` and `push` as below; one more thread (`save`) FlushAll, EndCut and
 // AbandonCut. A row is copied under the lock only while it is asked for, and trained or overwritten
 // only after it is not: nobody sees half a row.
 // Failure: what a store throws comes from FlushAll; the rows are asked for still, and AbandonCut
@@ -66,14 +66,14 @@ class RowSaver {
   // --- plan ---
   // These rows leave memory: says of each whether it has to be written.
   void Leave(size_t table, std::span<RowMove> victims) EXCLUDES(mu_);
-  // The window's moves are complete. Returns the number of cuts before that.
-  uint32_t EndWindow() EXCLUDES(mu_);
+  // The moves of a window's part are complete. Returns the number of cuts before that.
+  uint32_t EndPart() EXCLUDES(mu_);
   // These rows of a table in memory alone are due, and go.
   void Remove(size_t table, std::span<const uint32_t> positions) EXCLUDES(mu_);
 
   // --- pull, push ---
-  void WindowPulled() EXCLUDES(mu_);
-  // Rows of a window that ended after `cuts` cuts are copied / may now be written / are written.
+  void PartPulled() EXCLUDES(mu_);
+  // Rows of a part that ended after `cuts` cuts are copied / may now be written / are written.
   void WriteStarted(uint32_t cuts) EXCLUDES(mu_);
   bool WaitForWrite(uint32_t cuts) EXCLUDES(mu_);  // false: cancelled
   void WriteEnded(uint32_t cuts) EXCLUDES(mu_);
@@ -107,7 +107,7 @@ class RowSaver {
     int64_t changed_count = 0, asked_count = 0;
     CopyBlocks kept;     // of a cut: values of its beginning
     CopyBlocks removed;  // rows that went, to be written with the next flush
-    // Changed rows that left for the window in planning.
+    // Changed rows that left for the part in planning.
     std::vector<std::pair<uint32_t, uint64_t>> leaving;
   };
 
@@ -142,8 +142,8 @@ class RowSaver {
   CopyBlocks spare_ GUARDED_BY(mu_);
   uint32_t cuts_ GUARDED_BY(mu_) = 0;        // begun
   uint32_t cuts_ended_ GUARDED_BY(mu_) = 0;  // or abandoned
-  int64_t windows_ended_ GUARDED_BY(mu_) = 0, windows_pulled_ GUARDED_BY(mu_) = 0;
-  int64_t windows_before_cut_ GUARDED_BY(mu_) = 0;
+  int64_t parts_ended_ GUARDED_BY(mu_) = 0, parts_pulled_ GUARDED_BY(mu_) = 0;
+  int64_t parts_before_cut_ GUARDED_BY(mu_) = 0;
   // By the lowest bit of `cuts`.
   int64_t writes_started_[2] GUARDED_BY(mu_) = {}, writes_ended_[2] GUARDED_BY(mu_) = {};
   double wait_seconds_ GUARDED_BY(mu_) = 0;

@@ -146,7 +146,7 @@ TEST_F(RowSaverTest, RowsThatLeftForAWindowInPlanningBelongToTheCut) {
   second.victim = 2;
   saver_->Leave(0, {&second, 1});
   EXPECT_TRUE(second.evict);
-  EXPECT_EQ(saver_->EndWindow(), 1u) << "its rows are written after the cut";
+  EXPECT_EQ(saver_->EndPart(), 1u) << "its rows are written after the cut";
   EXPECT_TRUE(saver_->FlushAll());
   EXPECT_EQ(Stored(), values_);
   saver_->EndCut();

@@ -168,7 +168,7 @@ class Stages {
       window.items.push_back(std::move(item));
       known_.pop_front();
     }
-    table().EndWindow(&window.moves);
+    table().EndPart(&window.moves);
     CheckWindow(before, window);
     // While the first batch waits there is nothing to carry: an empty window would keep it waiting.
     if (!window.items.empty() || !window.moves.empty()) planned_.push_back(std::move(window));

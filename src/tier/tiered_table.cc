@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -100,13 +101,13 @@ void TieredTable::SetPins(std::span<const uint32_t> positions, uint32_t stamp, b
 void TieredTable::Touch(uint32_t stamp, bool training, TablePlan* plan) {
   SetSize(&plan->row_positions, plan->row_keys.size());
   memory_.Find(plan->row_keys, plan->row_positions);
-  ListRows(*plan);
+  ListRows(*plan, {});
   plan->missing = Count(missing_.size());
   SetPins(found_, stamp, training);
 }
 
-// What the batch has in memory, and what not.
-void TieredTable::ListRows(const TablePlan& plan) {
+// What the batch has in memory, and what not, of the part.
+void TieredTable::ListRows(const TablePlan& plan, KeyPart part) {
   const size_t rows = plan.row_positions.size();
   SetSize(&found_, rows);
   SetSize(&missing_, rows);
@@ -119,11 +120,18 @@ void TieredTable::ListRows(const TablePlan& plan) {
   }
   found_.resize(found);
   missing_.resize(rows - found);
+  if (part.parts == 1) return;
+  size_t kept = 0;
+  for (uint32_t row : missing_) {
+    missing_[kept] = row;
+    kept += part.Has(MixOfKey(plan.row_keys[row])) ? 1 : 0;
+  }
+  missing_.resize(kept);
 }
 
-void TieredTable::TouchMissing(uint32_t stamp, bool training, TablePlan* plan) {
+void TieredTable::TouchMissing(uint32_t stamp, bool training, TablePlan* plan, KeyPart part) {
   if (plan->missing == 0) return;
-  ListRows(*plan);
+  ListRows(*plan, part);
   keys_.clear();
   for (uint32_t row : missing_) keys_.push_back(plan->row_keys[row]);
   new_positions_.resize(keys_.size());
@@ -136,6 +144,13 @@ void TieredTable::TouchMissing(uint32_t stamp, bool training, TablePlan* plan) {
   }
   plan->missing -= Count(found_.size());
   SetPins(found_, stamp, training);
+  if (training && !part.first()) CountHits(stamp);
+}
+
+// Of rows that were found; Place does it for those of the first part.
+void TieredTable::CountHits(uint32_t stamp) {
+  hits_ += Count(found_.size());
+  policy_->Use(found_, stamp);
 }
 
 void TieredTable::Forget(uint32_t stamp, const TablePlan& plan) {
@@ -175,9 +190,19 @@ bool TieredTable::MakeFree(int64_t rows, uint32_t done) {
   return lack() <= 0;
 }
 
-bool TieredTable::Reserve(const TablePlan& plan, uint32_t done) {
+bool TieredTable::Reserve(const TablePlan& plan, uint32_t done, KeyPart part) {
   ReclaimGuests(done);
-  return MakeFree(plan.missing, done);
+  ListRows(plan, part);
+  return MakeFree(Count(missing_.size()), done);
+}
+
+int64_t TieredTable::RoomAfter(uint32_t stamp, bool alone) const {
+  int64_t rows = alone ? most_rows() - (handed_ - guest_rows_) : own_left_;
+  const uint32_t most = Pin(stamp, true);
+  for (const uint32_t *pin = pins() + guest_rows_ + 1, *end = pins() + handed_ + 1; pin < end;
+       ++pin)
+    rows += *pin <= most ? 1 : 0;
+  return rows;
 }
 
 RowMove TieredTable::TakeFree() {
@@ -192,22 +217,23 @@ RowMove TieredTable::TakeFree() {
   return move;
 }
 
-void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
-  ListRows(*plan);
+void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves, KeyPart part) {
+  ListRows(*plan, part);
   const size_t missing = missing_.size();
-  lookups_ += Count(plan->row_keys.size());
-  hits_ += Count(found_.size());
-  policy_->Use(found_, stamp);
+  if (part.first()) {
+    lookups_ += Count(plan->row_keys.size());
+    CountHits(stamp);
+  }
 
   keys_.resize(missing);
   for (size_t i = 0; i < missing; ++i) keys_[i] = plan->row_keys[missing_[i]];
   // Rows that leave are taken from the last one back. In the same order the rows that come take
-  // their places, from the middle of all mixes on: so a chunk of moves writes to few partitions,
-  // which are not those that it reads.
+  // their places, from the middle of the part on: so a chunk of moves writes to few partitions,
+  // which are seldom those that it reads.
   SortKeys(keys_, &order_, &sorting_);
-  const auto middle = std::partition_point(order_.begin(), order_.end(), [](const KeyItem& item) {
-    return item.mix < uint64_t{1} << 63;
-  });
+  const auto middle =
+      std::partition_point(order_.begin(), order_.end(),
+                           [turn = part.Turn()](const KeyItem& item) { return item.mix < turn; });
   std::rotate(order_.begin(), middle, order_.end());
   new_positions_.resize(missing);
   for (size_t i = missing; i-- > 0;) {
@@ -221,7 +247,82 @@ void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
   }
   memory_.Insert(keys_, new_positions_);
   policy_->Add(new_positions_, stamp);
-  plan->missing = 0;
+  plan->missing -= Count(missing);
+}
+
+void TieredTable::ListArrivals(std::span<const BatchRows> batches, KeyPart part) {
+  arrivals_.clear();
+  for (size_t b = 0; b < batches.size(); ++b) {
+    if (batches[b].plan == nullptr) continue;
+    ListRows(*batches[b].plan, part);
+    for (uint32_t row : missing_)
+      arrivals_.push_back({MixOfKey(batches[b].plan->row_keys[row]), static_cast<uint32_t>(b)});
+  }
+  SortItemsFully(&arrivals_, &sorting_);
+  // Of the same key the first batch.
+  const auto same = [](const KeyItem& a, const KeyItem& b) { return a.mix == b.mix; };
+  arrivals_.erase(std::unique(arrivals_.begin(), arrivals_.end(), same), arrivals_.end());
+  arrival_counts_.assign(batches.size(), 0);
+  for (const KeyItem& item : arrivals_) ++arrival_counts_[item.index];
+}
+
+bool TieredTable::ReserveArrivals(size_t batches, uint32_t done) {
+  ReclaimGuests(done);
+  const auto end = arrival_counts_.begin() + static_cast<ptrdiff_t>(batches);
+  return MakeFree(std::accumulate(arrival_counts_.begin(), end, int64_t{0}), done);
+}
+
+void TieredTable::PlaceArrivals(std::span<const BatchRows> batches, KeyPart part, RowMoves* moves) {
+  if (part.first()) {
+    for (const auto& [stamp, plan] : batches) {
+      if (plan == nullptr) continue;
+      ListRows(*plan, part);
+      lookups_ += Count(plan->row_keys.size());
+      CountHits(stamp);
+    }
+  }
+  std::erase_if(arrivals_, [&](const KeyItem& item) { return item.index >= batches.size(); });
+  const size_t n = arrivals_.size();
+  const auto turn = static_cast<size_t>(
+      std::partition_point(arrivals_.begin(), arrivals_.end(),
+                           [turn = part.Turn()](const KeyItem& item) { return item.mix < turn; }) -
+      arrivals_.begin());
+  moves->resize(n);
+  keys_.resize(n);
+  new_positions_.resize(n);
+  for (size_t i = n; i-- > 0;) {
+    const size_t at = turn + i < n ? turn + i : turn + i - n;
+    RowMove move = TakeFree();
+    move.key = keys_[at] = KeyOfMix(arrivals_[at].mix);
+    move.fetch = move.create = true;
+    new_positions_[at] = move.position;
+    pins()[move.position] = Pin(batches[arrivals_[at].index].stamp, true);
+    (*moves)[at] = move;
+  }
+  memory_.Insert(keys_, new_positions_);
+  for (const auto& [stamp, plan] : batches)
+    if (plan != nullptr) FindArrivals(stamp, plan, part);
+}
+
+// Those that this batch brings have its stamp, others an earlier one.
+void TieredTable::FindArrivals(uint32_t stamp, TablePlan* plan, KeyPart part) {
+  if (plan->missing == 0) return;
+  ListRows(*plan, part);
+  keys_.clear();
+  for (uint32_t row : missing_) keys_.push_back(plan->row_keys[row]);
+  new_positions_.resize(keys_.size());
+  memory_.Find(keys_, new_positions_);
+  found_.clear();
+  added_.clear();
+  for (size_t i = 0; i < new_positions_.size(); ++i) {
+    const uint32_t position = new_positions_[i];
+    plan->row_positions[missing_[i]] = position;
+    (pins()[position] >> 1 == stamp ? added_ : found_).push_back(position);
+  }
+  plan->missing -= Count(missing_.size());
+  SetPins(found_, stamp, true);
+  CountHits(stamp);
+  policy_->Add(added_, stamp);
 }
 
 void TieredTable::ReclaimGuests(uint32_t done) {
@@ -232,23 +333,25 @@ void TieredTable::ReclaimGuests(uint32_t done) {
   }
 }
 
-bool TieredTable::ReserveGuests(const TablePlan& plan, uint32_t done) {
+bool TieredTable::ReserveGuests(const TablePlan& plan, uint32_t done, KeyPart part) {
+  if (!part.first()) return true;
   ReclaimGuests(done);
-  const int64_t lack = plan.missing - Count(guest_free_.size());
+  const int64_t lack = guests_set_aside_ + plan.missing - Count(guest_free_.size());
   if (lack <= 0) return true;
   // Earlier test batches give theirs back soon. One that is larger than all guests together takes
   // rows of the training set.
-  if (!guests_.empty()) return false;
+  if (!guests_.empty() || guests_set_aside_ > 0) return false;
+  TERRACE_CHECK(part.parts == 1);
   const int64_t before = evicted_;
   const bool enough = MakeFree(lack, done);
   eval_evicted_ += evicted_ - before;
   return enough;
 }
 
-void TieredTable::PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves) {
+void TieredTable::PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves, KeyPart part) {
   Guests guests;
   guests.stamp = stamp;
-  ListRows(*plan);
+  ListRows(*plan, part);
   for (uint32_t row : missing_) {
     RowMove move;
     if (!guest_free_.empty()) {
@@ -263,20 +366,29 @@ void TieredTable::PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves) 
     guests.positions.push_back(move.position);
     moves->push_back(move);
   }
-  eval_reads_ += plan->missing;
+  const int64_t placed = Count(missing_.size());
+  eval_reads_ += placed;
+  plan->missing -= placed;
+  // Of later parts' rows, batches of training may bring some.
+  guests_set_aside_ = part.first() ? guests_set_aside_ + plan->missing
+                                   : std::max<int64_t>(0, guests_set_aside_ - placed);
   if (!guests.positions.empty()) guests_.push_back(std::move(guests));
-  plan->missing = 0;
 }
 
-void TieredTable::EndWindow(RowMoves* moves) {
+void TieredTable::EndPart(RowMoves* moves, KeyPart part) {
   for (const RowMove& move : left_) {
     moves->push_back(move);
     free_.push_back(move.position);
   }
   left_.clear();
+  if (part.last()) guests_set_aside_ = 0;
 }
 
 void TieredTable::Sort(RowMoves* moves) {
+  if (std::is_sorted(moves->begin(), moves->end(), [](const RowMove& a, const RowMove& b) {
+        return MixOfKey(a.key) < MixOfKey(b.key);
+      }))
+    return;
   // First by the top bits alone, into parts that fit the caches.
   constexpr int kPartBits = 8;
   const auto part = [](const RowMove& move) { return MixOfKey(move.key) >> (64 - kPartBits); };

@@ -5,7 +5,8 @@
 // that are in memory, for every batch of the window before anything else; Reserve makes room for
 // the others by choosing rows that leave; Place gives each its position. What has to be carried is
 // written down as moves, which another thread carries out while later windows are planned and
-// earlier ones trained.
+// earlier ones trained. The second and third step may be done in parts, one range of the disk's
+// order after the other: more rows are free to leave when the later parts' turn comes.
 //
 // Why this is exact:
 // - A row that a batch not yet trained uses is pinned: who trains it sees every earlier update.
@@ -48,6 +49,26 @@ struct RowMove {
   bool create = false;  // and gets its first value if it is on no disk; else it becomes zero
 };
 using RowMoves = Array<RowMove>;
+
+// Of a window of as many batches or more.
+inline constexpr uint32_t kWindowParts = 4;
+
+// A range of the disk's order, of several that are about as large.
+struct KeyPart {
+  uint32_t index = 0, parts = 1;
+
+  bool first() const { return index == 0; }
+  bool last() const { return index + 1 == parts; }
+  bool Has(uint64_t mix) const { return ((mix >> 32) * parts) >> 32 == index; }
+  // Where in it, if rows that leave come in the disk's order from 0 on, these are far from it: of
+  // several parts, so that rows of this one leave at its end; of one, in its middle.
+  uint64_t Turn() const {
+    const uint64_t halves = parts == 1 ? 1 : 2 * (parts - 1 - index);  // of a part's share
+    const auto whole = static_cast<unsigned __int128>(1) << 64;
+    return static_cast<uint64_t>((whole * index + whole * halves / (parts == 1 ? 2 : 2 * parts)) /
+                                 parts);
+  }
+};
 
 // Moves are carried out in chunks by so many threads: while one finds its rows' pages or copies
 // rows, the other keeps the device busy. Chunks are large enough for a long queue, and small enough
@@ -113,25 +134,44 @@ class TieredTable {
   // Finds the rows that are in memory and pins them up to batch `stamp`. `training`: they will
   // change.
   void Touch(uint32_t stamp, bool training, TablePlan* plan);
-  // Looks again for the missing rows: earlier batches may have brought them.
-  void TouchMissing(uint32_t stamp, bool training, TablePlan* plan);
+  // Looks again for the part's missing rows: earlier batches may have brought them.
+  void TouchMissing(uint32_t stamp, bool training, TablePlan* plan, KeyPart part = {});
   // Takes the pins of a touched batch back, as if it was not known yet.
   void Forget(uint32_t stamp, const TablePlan& plan);
-  // Makes room for the missing rows; false if too many rows are pinned. What left until then is
-  // free.
-  bool Reserve(const TablePlan& plan, uint32_t done);
-  // Gives the missing rows their positions, for training. Reserve returned true.
-  void Place(uint32_t stamp, TablePlan* plan, RowMoves* moves);
-  // The same for evaluation.
-  bool ReserveGuests(const TablePlan& plan, uint32_t done);
-  void PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves);
-  // At the end of a window: rows that left and whose place nobody took yet.
-  void EndWindow(RowMoves* moves);
+  // Makes room for the part's missing rows; false if too many rows are pinned. What left until then
+  // is free.
+  bool Reserve(const TablePlan& plan, uint32_t done, KeyPart part = {});
+  // Gives these rows their positions, for training. Reserve returned true.
+  void Place(uint32_t stamp, TablePlan* plan, RowMoves* moves, KeyPart part = {});
+  // The same for several batches of training at once, which is faster and keeps moves in order:
+  // rows of the part that are missing ...
+  struct BatchRows {
+    uint32_t stamp = 0;
+    TablePlan* plan = nullptr;  // null: not of a batch
+  };
+  // ... are listed: each is brought by the first batch that has it ...
+  void ListArrivals(std::span<const BatchRows> batches, KeyPart part);
+  int64_t arrivals(size_t batch) const { return arrival_counts_[batch]; }
+  // ... get room, all of the first `batches`; if there is not enough, free_rows() tells ...
+  bool ReserveArrivals(size_t batches, uint32_t done);
+  // ... and get positions.
+  void PlaceArrivals(std::span<const BatchRows> batches, KeyPart part, RowMoves* moves);
+  int64_t free_rows() const { return std::ssize(free_) + std::ssize(left_); }
+  // For evaluation. With the first part guests are set aside for the others: there can be
+  // several only where no more than guests() are missing.
+  bool ReserveGuests(const TablePlan& plan, uint32_t done, KeyPart part = {});
+  void PlaceGuests(uint32_t stamp, TablePlan* plan, RowMoves* moves, KeyPart part = {});
+  // At the end of a part: rows that left and whose place nobody took yet.
+  void EndPart(RowMoves* moves, KeyPart part = {});
+  // So many rows can come when all batches up to `stamp` are trained, as things are; `alone`: all
+  // that is left of the shared room is for this table.
+  int64_t RoomAfter(uint32_t stamp, bool alone) const;
   // Puts moves in the order of the disk.
   void Sort(RowMoves* moves);
 
   int64_t handed_rows() const { return handed_; }  // positions in use, guests and free ones too
-  int64_t most_rows() const;                       // as things are
+  int64_t guests() const { return guest_rows_; }
+  int64_t most_rows() const;  // as things are
   bool grows() const { return most_rows() > handed_ - guest_rows_; }
 
   // --- pull ---
@@ -162,7 +202,9 @@ class TieredTable {
   static uint32_t Pin(uint32_t stamp, bool dirty) { return stamp << 1 | uint32_t{dirty}; }
   uint32_t* pins() const { return reinterpret_cast<uint32_t*>(pin_arena_.data()); }
   void SetPins(std::span<const uint32_t> positions, uint32_t stamp, bool training);
-  void ListRows(const TablePlan& plan);
+  void ListRows(const TablePlan& plan, KeyPart part);
+  void CountHits(uint32_t stamp);
+  void FindArrivals(uint32_t stamp, TablePlan* plan, KeyPart part);
   int64_t Grow(int64_t rows);
   bool MakeFree(int64_t rows, uint32_t done);
   void SortPart(std::span<RowMove> moves);
@@ -186,11 +228,15 @@ class TieredTable {
   std::vector<RowMove> left_;  // rows that left in this window, whose place is not taken yet
   std::vector<uint32_t> guest_free_;
   std::deque<Guests> guests_;
-  int64_t guest_rows_ = 0;  // positions 1 ... guest_rows_
+  int64_t guest_rows_ = 0;        // positions 1 ... guest_rows_
+  int64_t guests_set_aside_ = 0;  // of those that are free, for later parts
   Array<uint32_t> victims_, new_positions_;
-  Array<uint32_t> found_, missing_;  // of ListRows: positions, and rows of the plan
+  Array<uint32_t> found_, missing_;  // of ListRows: positions, and rows of the plan's part
   Array<uint64_t> keys_;
   Array<KeyItem> order_, sorting_;
+  Array<KeyItem> arrivals_;              // in order; the index is that of the batch that brings it
+  std::vector<int64_t> arrival_counts_;  // by batch
+  Array<uint32_t> added_;
   RowMoves sorted_;
 
   std::atomic<int64_t> lookups_{0}, hits_{0}, from_disk_{0}, created_{0}, evicted_{0}, written_{0},

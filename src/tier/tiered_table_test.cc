@@ -21,7 +21,7 @@ class TieredTableTest : public ::testing::Test {
     EXPECT_TRUE(table().Reserve(plan, stamp - 1));
     moves_.clear();
     table().Place(stamp, &plan, &moves_);
-    table().EndWindow(&moves_);
+    table().EndPart(&moves_);
     test_.Carry(&moves_);
     return plan;
   }
@@ -89,7 +89,7 @@ TEST_F(TieredTableTest, EvaluationReadsToGuestsAndEvictsNothing) {
   EXPECT_TRUE(table().ReserveGuests(eval, done_));
   moves_.clear();
   table().PlaceGuests(3, &eval, &moves_);
-  table().EndWindow(&moves_);
+  table().EndPart(&moves_);
   test_.Carry(&moves_);
   EXPECT_EQ(eval.row_positions[1], test_.Find(3));
   EXPECT_EQ(test_.RowAt(eval.row_positions[1]), expected);
@@ -118,7 +118,7 @@ TEST_F(TieredTableTest, ATestBatchLargerThanAllGuestsTakesRowsOfTraining) {
   EXPECT_TRUE(table().ReserveGuests(eval, done_));
   moves_.clear();
   table().PlaceGuests(2, &eval, &moves_);
-  table().EndWindow(&moves_);
+  table().EndPart(&moves_);
   test_.Carry(&moves_);
   EXPECT_EQ(table().stats().eval_evicted, 2);
   EXPECT_EQ(table().stats().written, 2);
@@ -176,7 +176,7 @@ TEST(TieredTable, RowsThatAreDueAreNotWrittenWhenTheyLeave) {
     EXPECT_TRUE(test.table.Reserve(plan, stamp - 1));
     moves.clear();
     test.table.Place(stamp, &plan, &moves);
-    test.table.EndWindow(&moves);
+    test.table.EndPart(&moves);
     test.Carry(&moves);
     for (uint32_t position : plan.row_positions)
       std::memset(test.memory.base() + position * test.memory.schema().layout.stride, 1, 4);

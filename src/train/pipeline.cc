@@ -43,7 +43,7 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, PipelineOpt
       plan_queue_(config.train.queue),
       free_items_(kNoLimit),
       verdicts_(1),
-      window_queue_(kNoLimit),
+      part_queue_(kPartsAhead),
       pulled_queue_(kNoLimit),
       write_queue_(kNoLimit),
       free_writes_(kNoLimit),
@@ -82,7 +82,7 @@ Pipeline::Pipeline(const RunConfig& config, const FeatureSpec& spec, PipelineOpt
     return;
   }
   plan_thread_ = start(
-      "plan", [this] { WindowLoop(); }, [this] { window_queue_.Close(); });
+      "plan", [this] { WindowLoop(); }, [this] { part_queue_.Close(); });
   pull_thread_ = start(
       "pull", [this] { PullLoop(); },
       [this] {
@@ -106,7 +106,7 @@ void Pipeline::CancelAll() {
   plan_queue_.Cancel();
   free_items_.Cancel();
   verdicts_.Cancel();
-  window_queue_.Cancel();
+  part_queue_.Cancel();
   pulled_queue_.Cancel();
   write_queue_.Cancel();
   free_writes_.Cancel();

@@ -113,6 +113,11 @@ class Pipeline {
   };
 
   static constexpr int kWriteBacks = 12;  // that exist at once
+  static constexpr int kPartsAhead = 1;   // parts of windows that wait to be pulled
+
+  // A move is on the list of a part that is planned, or waits, or is pulled; and planning it takes
+  // memory in several lists of keys and of rows that leave.
+  static constexpr int64_t kMoveBytes = (3 + kPartsAhead) * int64_t{sizeof(RowMove)} + 72;
 
   // One thread of the pull stage.
   struct Puller {
@@ -156,9 +161,9 @@ class Pipeline {
   void GrowWindow(int64_t batches);
   bool WaitForDone(uint32_t stamp) EXCLUDES(progress_mu_);
   void PullLoop();
-  bool PullWindow(Window* window, Workers* team);
-  void BeginPull(const Window& window) EXCLUDES(progress_mu_);
-  void EndPull(const Window& window, double seconds) EXCLUDES(progress_mu_);
+  bool PullPart(WindowPart* part, Workers* team);
+  void BeginPull(const WindowPart& part) EXCLUDES(progress_mu_);
+  void EndPull(const WindowPart& part, double seconds) EXCLUDES(progress_mu_);
   bool WaitForRelease() EXCLUDES(progress_mu_);
   bool PullChunk(size_t table, uint32_t cuts, std::span<const RowMove> moves, int worker);
   bool WaitForWrites() EXCLUDES(progress_mu_);
@@ -194,7 +199,7 @@ class Pipeline {
   ItemQueue plan_queue_;
   ItemQueue free_items_;
   BoundedQueue<bool> verdicts_;
-  BoundedQueue<Window> window_queue_;
+  BoundedQueue<WindowPart> part_queue_;
   ItemQueue pulled_queue_;
   BoundedQueue<std::unique_ptr<WriteBack>> write_queue_;
   BoundedQueue<std::unique_ptr<WriteBack>> free_writes_;
@@ -240,6 +245,7 @@ class Pipeline {
   StageTime link_time_;
   StageTime push_time_;
   bool pull_stays_ = false;   // on the CPU that the disk interrupts
+  double pull_seconds_ = 0;   // of this window's parts
   double paced_seconds_ = 0;  // trained_seconds_ and trained_ when pull last looked
   int64_t paced_batches_ = 0;
   int64_t link_bytes_ = 0;  // of the largest batch's inverse indexes

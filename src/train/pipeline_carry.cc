@@ -34,47 +34,54 @@ void Pipeline::PullLoop() {
   for (int i = 0; i < kWriteBacks; ++i) (void)free_writes_.Push(std::make_unique<WriteBack>());
   const double start = NowSeconds();
   for (;;) {
-    std::optional<Window> window;
+    std::optional<WindowPart> part;
     {
       ScopedSeconds wait(&pull_time_.wait_input);
-      window = window_queue_.Pop();
+      part = part_queue_.Pop();
     }
-    if (!window) {
+    if (!part) {
       MutexLock lock(&progress_mu_);
       release_pace_.Finish();
       progressed_.NotifyAll();
       break;
     }
     const double begin = NowSeconds();
-    BeginPull(*window);
-    if (!PullWindow(&*window, &team)) return;
-    if (saver_ != nullptr) saver_->WindowPulled();
-    EndPull(*window, NowSeconds() - begin);
-    GiveMoves(&window->moves);
-    for (auto& item : window->items)
+    BeginPull(*part);
+    if (!PullPart(&*part, &team)) return;
+    if (saver_ != nullptr) saver_->PartPulled();
+    EndPull(*part, NowSeconds() - begin);
+    GiveMoves(&part->moves);
+    for (auto& item : part->items)
       if (!pulled_queue_.Push(std::move(item))) return;
   }
   for (const Puller& puller : pullers_) pull_time_.wait_output += puller.wait_output / kPullThreads;
   pull_time_.busy = NowSeconds() - start - pull_time_.wait_input - pull_time_.wait_output;
 }
 
-void Pipeline::BeginPull(const Window& window) {
-  int64_t moves = 0;
-  for (const RowMoves& of_table : window.moves) moves += std::ssize(of_table);
+void Pipeline::BeginPull(const WindowPart& part) {
   MutexLock lock(&progress_mu_);
-  release_pace_.BeginPull(moves, window.plan_seconds, NowSeconds());
+  if (part.part.first())
+    release_pace_.BeginPull(part.move_count() * part.part.parts, part.plan_seconds, NowSeconds());
+  else
+    release_pace_.GoOn(NowSeconds());
 }
 
-void Pipeline::EndPull(const Window& window, double seconds) {
+void Pipeline::EndPull(const WindowPart& part, double seconds) {
+  pull_seconds_ += seconds;
   MutexLock lock(&progress_mu_);
+  if (!part.part.last()) {
+    release_pace_.Pause(NowSeconds());
+    return;
+  }
   double train_seconds = 0;  // a batch
   if (trained_ > paced_batches_)
     train_seconds =
         (trained_seconds_ - paced_seconds_) / static_cast<double>(trained_ - paced_batches_);
   paced_seconds_ = trained_seconds_;
   paced_batches_ = trained_;
-  pull_stays_ = train_seconds * static_cast<double>(window.items.size()) > kBusyShare * seconds;
-  release_pace_.EndPull(std::ssize(window.items), NowSeconds());
+  pull_stays_ = train_seconds * static_cast<double>(part.items.size()) > kBusyShare * pull_seconds_;
+  pull_seconds_ = 0;
+  release_pace_.EndPull(std::ssize(part.items), NowSeconds());
   progressed_.NotifyAll();
 }
 
@@ -85,17 +92,17 @@ bool Pipeline::WaitForRelease() {
   return !cancelled_;
 }
 
-bool Pipeline::PullWindow(Window* window, Workers* team) {
-  // A row that left earlier is on disk before it is asked for again.
-  if (!WaitForWrites()) return false;
+bool Pipeline::PullPart(WindowPart* part, Workers* team) {
+  // A row that left for an earlier window is on disk before it is asked for again.
+  if (part->part.first() && !WaitForWrites()) return false;
   for (size_t t = 0; t < state_.tiered.size(); ++t) {
-    const std::span<const RowMove> moves = window->moves[t];
+    const std::span<const RowMove> moves = part->moves[t];
     const auto size = static_cast<size_t>(chunk_rows_);
     std::atomic<bool> cancelled{false};
     team->Run(static_cast<int64_t>((moves.size() + size - 1) / size), [&](int64_t c, int worker) {
       const size_t begin = static_cast<size_t>(c) * size;
       const auto chunk = moves.subspan(begin, std::min(size, moves.size() - begin));
-      if (!PullChunk(t, window->cuts, chunk, worker)) cancelled = true;
+      if (!PullChunk(t, part->cuts, chunk, worker)) cancelled = true;
     });
     if (cancelled) return false;
   }

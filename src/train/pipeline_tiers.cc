@@ -22,10 +22,6 @@ constexpr int64_t kLeastSpareShare = 96;
 constexpr int64_t kFirstWindow = 4;  // batches
 constexpr int64_t kAdmissionShare = 12;
 
-// A move is on the list of the window that is planned, and on another one when that is sorted, or
-// on the list of one that waits or is pulled.
-int64_t MoveBytes(int64_t prefetch) { return (prefetch + 2) * int64_t{sizeof(RowMove)}; }
-
 }  // namespace
 
 // With the first batch its size is known, and so how the budget is best divided.
@@ -36,7 +32,7 @@ void Pipeline::StartTiers(const WorkItem& first) {
   needs.window = config_.train.window;
   needs.guests = has_test_;
   needs.look_ahead = config_.tiers.memory.policy == PolicyKind::kNextUse;
-  needs.move_bytes = MoveBytes(needs.prefetch);
+  needs.move_bytes = kMoveBytes;
   needs.item_bytes = first.bytes();
   // In the queues before plan, and in the hands of read, dedup, plan and train.
   needs.fixed_items = 2 * config_.train.queue + dedup_threads_ + 3;
@@ -204,8 +200,7 @@ int64_t Pipeline::LinkedItems() const { return config_.train.queue + 2; }
 
 int64_t Pipeline::tier_bytes() const {
   if (!planner_) return 0;
-  return chunk_bytes_ + planner_->most_moves() * MoveBytes(tier_needs_.prefetch) +
-         LinkedItems() * link_bytes_;
+  return chunk_bytes_ + planner_->most_moves() * kMoveBytes + LinkedItems() * link_bytes_;
 }
 
 bool Pipeline::WaitForDone(uint32_t stamp) {
@@ -220,7 +215,7 @@ void Pipeline::WindowLoop() {
   const auto busy = [&] {
     return NowSeconds() - start - plan_time_.wait_input - plan_time_.wait_output;
   };
-  double planned = 0;  // seconds of work for the windows before
+  double planned = 0;  // seconds of work for the parts before
   for (bool more = true; more || !planner_->empty();) {
     while (more && (planner_ == nullptr || planner_->WantsMore())) {
       std::optional<std::unique_ptr<WorkItem>> item;
@@ -242,20 +237,24 @@ void Pipeline::WindowLoop() {
       planner_->Add(std::move(*item));
     }
     if (planner_ == nullptr || planner_->empty()) break;
-    Window window;
-    TakeMoves(&window.moves);
-    if (!planner_->Next(&window)) return;
-    for (size_t t = 0; t < state_.tiered.size(); ++t) state_.tiered[t]->Sort(&window.moves[t]);
-    if (saver_ != nullptr) window.cuts = saver_->EndWindow();
-    for (const auto& item : window.items) {
+    WindowPart part;
+    TakeMoves(&part.moves);
+    if (!planner_->Next(&part)) return;
+    for (size_t t = 0; t < state_.tiered.size(); ++t) state_.tiered[t]->Sort(&part.moves[t]);
+    if (saver_ != nullptr) part.cuts = saver_->EndPart();
+    for (const auto& item : part.items) {
       KeepQueueBytes(*item);
       GiveRowKeys(item.get(), tier_needs_.KeyedItems(planner_->batches()));
     }
-    GrowWindow(static_cast<int64_t>(window.items.size()));
-    window.plan_seconds = busy() - planned;
-    planned += window.plan_seconds;
-    if (!window_queue_.Push(std::move(window))) return;
-    UseSpareMemory();
+    const bool last = part.part.last();
+    if (last) GrowWindow(static_cast<int64_t>(part.items.size()));
+    part.plan_seconds = busy() - planned;
+    planned += part.plan_seconds;
+    {
+      ScopedSeconds wait(&plan_time_.wait_output);
+      if (!part_queue_.Push(std::move(part))) return;
+    }
+    if (last) UseSpareMemory();
   }
   plan_time_.busy = busy();
 }

@@ -24,6 +24,11 @@ void ReleasePace::BeginPull(int64_t moves, double plan_seconds, double now) {
   released_ = 0;
 }
 
+void ReleasePace::GoOn(double now) {
+  begin_ += now - paused_;
+  paused_ = 0;
+}
+
 void ReleasePace::EndPull(int64_t batches, double now) {
   if (moves_ >= kTellingMoves) move_seconds_ = (now - begin_) / static_cast<double>(moves_);
   pulling_ = false;
@@ -36,6 +41,7 @@ void ReleasePace::EndPull(int64_t batches, double now) {
 // Of the whole pull: as the last one let expect, or longer if it turns out so. Between two pulls of
 // the next plan, too.
 double ReleasePace::ExpectedSeconds(double now) const {
+  if (pulling_ && paused_ > 0) now = paused_;
   const auto moves = static_cast<double>(moves_);
   if (!pulling_) return plan_seconds_ + move_seconds_ * moves;
   if (pulled_ < kTellingMoves) return move_seconds_ * moves;

@@ -16,9 +16,12 @@ namespace terrace {
 
 class ReleasePace {
  public:
-  // The next window begins to be pulled, with so many moves, whose plan took so long.
+  // The next window begins to be pulled, with about so many moves, whose plan took so long.
   void BeginPull(int64_t moves, double plan_seconds, double now);
   void Pulled(int64_t moves) { pulled_ += moves; }
+  // The pull has to wait, for training; and goes on.
+  void Pause(double now) { paused_ = now; }
+  void GoOn(double now);
   // All its rows are there: so many more batches wait to be released.
   void EndPull(int64_t batches, double now);
   // No window comes any more.
@@ -45,7 +48,8 @@ class ReleasePace {
   bool finished_ = false;
   // Of the window that is pulled, or between two of the last one.
   bool pulling_ = false;
-  double begin_ = 0;  // of the pull, or of the time between two
+  double begin_ = 0;   // of the pull, or of the time between two; pauses are left out
+  double paused_ = 0;  // when; 0: it is not
   int64_t moves_ = 0, pulled_ = 0;
   int64_t batches_ = 0, released_ = 0;  // that waited then, and those of them that went since
 };

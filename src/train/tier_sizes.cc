@@ -6,19 +6,20 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tier/tiered_table.h"
 
 namespace terrace {
 namespace {
 
 // Larger windows read more rows with one IO, but their batches take memory from rows.
-constexpr int64_t kQueueShare = 6;
+constexpr int64_t kQueueSixteenths = 3;
 constexpr int64_t kMostWindow = 64;
 // Where a quarter of the rows of a batch move, such a window reaches the limit of moves; larger
 // ones would take memory from rows for batches that do not come.
 constexpr int64_t kMovesPerRow = 4;
 // More rows at once are read with fewer IOs, but their lists take memory from rows.
-constexpr int64_t kMostMoves = 1 << 20;
-constexpr int64_t kMoveShare = 16;
+constexpr int64_t kMostMoves = (1 << 20) / kWindowParts;
+constexpr int64_t kMoveShare = 24;
 constexpr int64_t kOwnBatches = 4;
 // Rounding to pages, the heap's own memory.
 constexpr int64_t kSlackShare = 32;
@@ -38,12 +39,13 @@ TierSizes DivideBudget(const TierNeeds& needs) {
   // The batch that reaches the limit may go beyond it with all its rows.
   sizes.moves = std::min(kMostMoves, needs.budget / kMoveShare / needs.move_bytes);
   const int64_t fixed = needs.fixed_bytes + (sizes.moves + batch_rows) * needs.move_bytes;
-  sizes.window = needs.window > 0
-                     ? needs.window
-                     : std::clamp<int64_t>(
-                           std::min(needs.WindowIn(needs.budget / kQueueShare),
-                                    kMovesPerRow * sizes.moves / std::max<int64_t>(batch_rows, 1)),
-                           1, kMostWindow);
+  sizes.window =
+      needs.window > 0
+          ? needs.window
+          : std::clamp<int64_t>(std::min(needs.WindowIn(needs.budget * kQueueSixteenths / 16),
+                                         kMovesPerRow * kWindowParts * sizes.moves /
+                                             std::max<int64_t>(batch_rows, 1)),
+                                1, kMostWindow);
   const auto rows_bytes = [&](int64_t window) {
     return needs.budget - needs.budget / kSlackShare - fixed - needs.QueueBytes(window);
   };

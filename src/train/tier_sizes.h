@@ -18,7 +18,7 @@ struct TierNeeds {
   int64_t window = 0;         // batches a window; 0: as fits
   int64_t prefetch = 1;
   bool look_ahead = true;           // one more window is known
-  int64_t move_bytes = 0;           // of a row that moves, in all the lists it is on
+  int64_t move_bytes = 0;           // of a row that moves, in all the lists it may be on
   bool guests = false;              // there are evaluations
   std::vector<int64_t> batch_rows;  // by table: of one batch
   std::vector<int64_t> row_bytes;   // by table: of one row in memory
@@ -41,7 +41,7 @@ struct TierNeeds {
 
 struct TierSizes {
   int64_t window = 0;             // batches
-  int64_t moves = 0;              // rows that move for one window, about
+  int64_t moves = 0;              // rows that move for one part of a window, about
   std::vector<int64_t> own_rows;  // by table: guaranteed, guests included
   std::vector<int64_t> guests;    // by table
   int64_t shared_bytes = 0;       // for rows of any table

@@ -13,25 +13,29 @@
 namespace terrace {
 namespace {
 
-// Of the rows that a table can have in memory, those of a window are at most one in so many, so
-// that one can come while another is trained even where they share no rows.
-constexpr int64_t kWindowShare = 2;
-constexpr int64_t kKnownShare = 1;
+// Of the rows that a table can have in memory, those of a window are at most so many in a hundred,
+// so that one can come while another is trained even where they share no rows; with parts, where
+// they share some. Of those of all known batches.
+constexpr int64_t kWindowShare = 50, kWindowShareInParts = 67;
+constexpr int64_t kKnownShare = 100;
 // Rows that batches share are counted by a sample of the keys, of so many where memory is full of
 // them; and one key in so many at most.
 constexpr int64_t kSample = 4096;
 constexpr int64_t kMostSampleShare = 64;
 // Of the batches of a window that is trained, one in so many may be left when the window after the
-// next one is planned: its rows can come as soon as those of the next one are there.
+// next one is planned: its rows can come as soon as those of the next one are there. The same of
+// what is trained when a later part is planned.
 constexpr int64_t kHeadStartShare = 8;
 
-int64_t Moves(const Window& window) {
-  size_t sum = 0;
-  for (const RowMoves& moves : window.moves) sum += moves.size();
-  return static_cast<int64_t>(sum);
-}
+int64_t Rounded(int64_t n, int64_t share) { return (n + share / 2) / share; }
 
 }  // namespace
+
+int64_t WindowPart::move_count() const {
+  int64_t sum = 0;
+  for (const RowMoves& of_table : moves) sum += std::ssize(of_table);
+  return sum;
+}
 
 WindowPlanner::WindowPlanner(std::vector<TieredTable*> tables, const WindowLimits& limits,
                              Progress progress)
@@ -51,7 +55,7 @@ void WindowPlanner::Sample(Known* known) const {
       if ((MixOfKey(key) & (sample_share_[t] - 1)) == 0) known->sample[t].push_back(key);
 }
 
-void WindowPlanner::Touch(Known* known) {
+void WindowPlanner::Touch(Known* known, KeyPart part) {
   WorkItem& item = *known->item;
   if (!item.has_batch()) {
     known->touched = true;
@@ -60,7 +64,7 @@ void WindowPlanner::Touch(Known* known) {
   const bool training = item.kind == WorkItem::Kind::kTrain;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (known->touched)
-      tables_[t]->TouchMissing(StampOf(item), training, &item.plans[t]);
+      tables_[t]->TouchMissing(StampOf(item), training, &item.plans[t], part);
     else
       tables_[t]->Touch(StampOf(item), training, &item.plans[t]);
   }
@@ -83,17 +87,19 @@ void WindowPlanner::Add(std::unique_ptr<WorkItem> item) {
 
 bool WindowPlanner::Fits(const std::vector<SampledKeys>& keys, int64_t share) const {
   for (size_t t = 0; t < tables_.size(); ++t)
-    if (static_cast<int64_t>(keys[t].size() * sample_share_[t]) > tables_[t]->most_rows() / share)
+    if (static_cast<int64_t>(100 * keys[t].size() * sample_share_[t]) >
+        share * tables_[t]->most_rows())
       return false;
   return true;
 }
 
 // How many of a window's batches may be left when the one after the next is planned.
 int64_t WindowPlanner::HeadStart(int64_t batches) const {
-  return limits_.look_ahead ? (batches + kHeadStartShare / 2) / kHeadStartShare : 0;
+  return limits_.look_ahead ? Rounded(batches, kHeadStartShare) : 0;
 }
 
 bool WindowPlanner::WantsMore() const {
+  if (!part_.first()) return false;
   if (known_.empty()) return true;
   // The last batches of the window in training are not known again yet when this one is planned.
   const int64_t wanted =
@@ -109,10 +115,25 @@ size_t WindowPlanner::Candidates() const {
   while (n < known_.size() && static_cast<int64_t>(n) < limits_.batches) {
     for (size_t t = 0; t < tables_.size(); ++t)
       for (uint64_t key : known_[n].sample[t]) ++keys[t][key];
-    if (n > 0 && !Fits(keys, kWindowShare)) break;
+    if (n > 0 && !Fits(keys, limits_.parts > 1 ? kWindowShareInParts : kWindowShare)) break;
     if (known_[n++].ends_window) break;
   }
   return n;
+}
+
+// Whether, when all windows under way are trained, there will be room for what these batches miss.
+bool WindowPlanner::AllPartsFit(size_t batches) const {
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    int64_t missing = 0;
+    for (size_t i = 0; i < batches; ++i) {
+      const WorkItem& item = *known_[i].item;
+      if (item.kind == WorkItem::Kind::kTrain) missing += item.plans[t].missing;
+      if (item.kind == WorkItem::Kind::kEval && item.plans[t].missing > tables_[t]->guests())
+        return false;
+    }
+    if (missing > tables_[t]->RoomAfter(last_stamp_, tables_.size() == 1)) return false;
+  }
+  return true;
 }
 
 bool WindowPlanner::Reserve(const WorkItem& item) {
@@ -120,39 +141,42 @@ bool WindowPlanner::Reserve(const WorkItem& item) {
   const uint32_t done = progress_.done();
   bool enough = true;
   for (size_t t = 0; t < tables_.size() && enough; ++t)
-    enough = item.kind == WorkItem::Kind::kTrain ? tables_[t]->Reserve(item.plans[t], done)
-                                                 : tables_[t]->ReserveGuests(item.plans[t], done);
+    enough = item.kind == WorkItem::Kind::kTrain
+                 ? tables_[t]->Reserve(item.plans[t], done, part_)
+                 : tables_[t]->ReserveGuests(item.plans[t], done, part_);
   return enough;
 }
 
-// Room for the first known batch, whatever that takes. False: cancelled.
-bool WindowPlanner::ReserveFirst() {
-  Known& first = known_.front();
+// Room for a batch of the window, whatever that takes. False: cancelled.
+bool WindowPlanner::ReserveAnyhow(size_t batch) {
+  const WorkItem& item = *known_[batch].item;
   for (;;) {
     const uint32_t done = progress_.done();
-    if (Reserve(*first.item)) return true;
-    if (done == last_stamp_) break;
+    if (Reserve(item)) return true;
+    if (done >= last_stamp_) break;
     if (!progress_.wait(done + 1)) return false;
   }
   // Nothing is under way, and still there is no room: known batches hold it.
+  TERRACE_CHECK(part_.parts == 1 && batch == 0);
   ++stats_.squeezed;
   for (Known& known : known_) {
     for (size_t t = 0; t < tables_.size() && known.touched; ++t)
       tables_[t]->Forget(StampOf(*known.item), known.item->plans[t]);
     known.touched = false;
   }
-  Touch(&first);
-  if (!Reserve(*first.item)) FailTooLarge(*first.item);
+  Touch(&known_.front());
+  if (!Reserve(item)) FailTooLarge(item);
+  if (known_.size() > 1) window_batches_ = 1;
   return true;
 }
 
-void WindowPlanner::Place(WorkItem* item, Window* window) {
+void WindowPlanner::Place(WorkItem* item, WindowPart* out) {
   if (!item->has_batch()) return;
   for (size_t t = 0; t < tables_.size(); ++t) {
     if (item->kind == WorkItem::Kind::kTrain)
-      tables_[t]->Place(StampOf(*item), &item->plans[t], &window->moves[t]);
+      tables_[t]->Place(StampOf(*item), &item->plans[t], &out->moves[t], part_);
     else
-      tables_[t]->PlaceGuests(StampOf(*item), &item->plans[t], &window->moves[t]);
+      tables_[t]->PlaceGuests(StampOf(*item), &item->plans[t], &out->moves[t], part_);
   }
 }
 
@@ -169,42 +193,145 @@ bool WindowPlanner::WaitForTurn() {
   return true;
 }
 
-bool WindowPlanner::Next(Window* window) {
-  if (!WaitForTurn()) return false;
-  window->items.clear();
-  window->moves.resize(tables_.size());
-  for (RowMoves& moves : window->moves) moves.clear();
+// Until of the window in training as much is trained as the parts before are of the whole, but for
+// a head start. False: cancelled.
+bool WindowPlanner::WaitForPart() {
+  const auto max_in_flight = static_cast<size_t>(limits_.prefetch);
+  if (in_flight_.size() < max_in_flight) return true;
+  const InFlight& window = in_flight_[in_flight_.size() - max_in_flight];
+  const int64_t left = window.batches - window.batches * part_.index / part_.parts +
+                       Rounded(window.batches, kHeadStartShare);
+  if (left >= window.batches) return true;
+  return progress_.wait(window.last_stamp - static_cast<uint32_t>(left));
+}
 
+bool WindowPlanner::BeginWindow() {
+  if (!WaitForTurn()) return false;
   // All batches of the window are touched before any row leaves: no row leaves and comes back.
-  size_t candidates = Candidates();
-  for (size_t i = 0; i < candidates; ++i) Touch(&known_[i]);
-  for (size_t i = 0; i < candidates; ++i) {
-    Known& known = known_.front();
-    if (i == 0) {
-      if (!ReserveFirst()) return false;
-      if (known_.size() > 1 && !known_[1].touched) candidates = 1;
-    } else {
-      Touch(&known);  // the batches before brought rows
-      if (!Reserve(*known.item)) break;
+  window_batches_ = Candidates();
+  for (size_t i = 0; i < window_batches_; ++i) Touch(&known_[i]);
+  part_ = {0, static_cast<uint32_t>(std::min<size_t>(limits_.parts, window_batches_))};
+  if (part_.parts > 1 && !AllPartsFit(window_batches_)) part_.parts = 1;
+  // A test key is looked up between the batches before and after it.
+  together_ =
+      part_.parts > 1 &&
+      std::all_of(known_.begin(), known_.begin() + static_cast<ptrdiff_t>(window_batches_),
+                  [](const Known& known) { return known.item->kind != WorkItem::Kind::kEval; });
+  return true;
+}
+
+// Where rows of the first part do not fit now, or would move in too large a number, the window
+// ends. False: cancelled.
+bool WindowPlanner::PlaceTogether(WindowPart* out) {
+  const auto batches_of = [&](size_t table) {
+    std::vector<TieredTable::BatchRows> batches;
+    for (size_t i = 0; i < window_batches_; ++i) {
+      WorkItem& item = *known_[i].item;
+      batches.push_back({StampOf(item), item.has_batch() ? &item.plans[table] : nullptr});
     }
-    Place(known.item.get(), window);
+    return batches;
+  };
+  for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->ListArrivals(batches_of(t), part_);
+  int64_t moves = 0;
+  for (size_t i = 0; i < window_batches_ && part_.first(); ++i) {
+    for (const TieredTable* table : tables_) moves += table->arrivals(i);
+    // As many as one of these batches moves would be too many.
+    if (moves + moves / static_cast<int64_t>(i + 1) > limits_.moves) window_batches_ = i + 1;
+  }
+  for (;;) {
+    const uint32_t done = progress_.done();
+    bool enough = true;
+    for (TieredTable* table : tables_)
+      if (!table->ReserveArrivals(window_batches_, done)) enough = false;
+    if (enough) break;
+    const size_t fit = part_.first() ? BatchesThatFit() : 0;
+    if (fit > 0) {
+      window_batches_ = fit;
+      break;
+    }
+    TERRACE_CHECK(done < last_stamp_);  // AllPartsFit
+    if (!progress_.wait(done + 1)) return false;
+  }
+  for (size_t t = 0; t < tables_.size(); ++t)
+    tables_[t]->PlaceArrivals(batches_of(t), part_, &out->moves[t]);
+  return true;
+}
+
+// Of the window's, in what is free.
+size_t WindowPlanner::BatchesThatFit() const {
+  size_t fit = window_batches_;
+  for (const TieredTable* table : tables_) {
+    int64_t rows = 0;
+    for (size_t i = 0; i < fit; ++i) {
+      rows += table->arrivals(i);
+      if (rows > table->free_rows()) fit = i;
+    }
+  }
+  return fit;
+}
+
+// Where rows do not fit now, or would move in too large a number, the window ends.
+bool WindowPlanner::PlaceFirstPart(WindowPart* out) {
+  for (size_t i = 0; i < window_batches_; ++i) {
+    if (i == 0) {
+      if (!ReserveAnyhow(0)) return false;
+    } else {
+      Touch(&known_[i], part_);  // the batches before brought rows
+      if (!Reserve(*known_[i].item)) window_batches_ = i;
+      if (window_batches_ == i) break;
+    }
+    Place(known_[i].item.get(), out);
+    // As many as one of these batches moves would be too many.
+    const int64_t moves = out->move_count();
+    if (moves + moves / static_cast<int64_t>(i + 1) > limits_.moves) window_batches_ = i + 1;
+  }
+  return true;
+}
+
+bool WindowPlanner::PlaceLaterPart(WindowPart* out) {
+  for (size_t i = 0; i < window_batches_; ++i) {
+    Touch(&known_[i], part_);
+    if (!ReserveAnyhow(i)) return false;
+    Place(known_[i].item.get(), out);
+  }
+  return true;
+}
+
+void WindowPlanner::EndWindow(WindowPart* out) {
+  for (size_t i = 0; i < window_batches_; ++i) {
+    Known& known = known_.front();
     for (size_t t = 0; t < tables_.size(); ++t)
       for (uint64_t key : known.sample[t])
         if (const auto at = known_keys_[t].find(key); --at->second == 0) known_keys_[t].erase(at);
     last_stamp_ = StampOf(*known.item);
-    window->items.push_back(std::move(known.item));
+    out->items.push_back(std::move(known.item));
     known_.pop_front();
-    // As many as one of these batches moves would be too many.
-    const int64_t moves = Moves(*window);
-    if (moves + moves / static_cast<int64_t>(window->items.size()) > limits_.moves) break;
   }
-  for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->EndWindow(&window->moves[t]);
-  most_moves_ = std::max(most_moves_, Moves(*window));
-  in_flight_.push_back({last_stamp_, std::ssize(window->items)});
+  const int64_t batches = std::ssize(out->items);
+  in_flight_.push_back({last_stamp_, batches});
   ++stats_.windows;
-  stats_.batches += static_cast<int64_t>(window->items.size());
-  const bool full = static_cast<int64_t>(window->items.size()) == limits_.batches;
-  if (!full && !known_.empty()) ++stats_.cut;
+  stats_.batches += batches;
+  if (batches < limits_.batches && !known_.empty()) ++stats_.cut;
+}
+
+bool WindowPlanner::Next(WindowPart* out) {
+  if (part_.first() ? !BeginWindow() : !WaitForPart()) return false;
+  out->items.clear();
+  out->moves.resize(tables_.size());
+  for (RowMoves& moves : out->moves) moves.clear();
+  const bool placed = together_       ? PlaceTogether(out)
+                      : part_.first() ? PlaceFirstPart(out)
+                                      : PlaceLaterPart(out);
+  if (!placed) return false;
+  for (size_t t = 0; t < tables_.size(); ++t) tables_[t]->EndPart(&out->moves[t], part_);
+  most_moves_ = std::max(most_moves_, out->move_count());
+  out->part = part_;
+  if (part_.last()) {
+    EndWindow(out);
+    part_ = {};
+  } else {
+    ++part_.index;
+  }
   return true;
 }
 

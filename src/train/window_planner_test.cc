@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/test_dir.h"
+#include "tier/disk_page.h"
 #include "train/tier_testing.h"
 
 namespace terrace {
@@ -67,16 +68,29 @@ class Planned {
   }
   void EvalEnd() { Add(WorkItem::Kind::kEvalEnd, {}); }
 
-  // The numbers of the next window's items.
+  // The numbers of the next window's items, after all of its parts.
   std::vector<uint64_t> Next() {
     std::vector<uint64_t> numbers;
-    window = {};
-    if (!planner->Next(&window)) return numbers;
+    parts.clear();
+    moves_ = 0;
+    do {
+      window = {};
+      if (!planner->Next(&window)) return numbers;
+      parts.push_back(window.part);
+      moves_ += window.moves[0].size();
+      for (const RowMove& move : window.moves[0])
+        EXPECT_TRUE(!move.fetch || window.part.Has(MixOfKey(move.key)));
+    } while (!window.part.last());
     for (const auto& item : window.items) numbers.push_back(item->number);
     return numbers;
   }
-  size_t moves() const { return window.moves[0].size(); }
+  size_t moves() const { return moves_; }
   TieredTable& table() { return *table_; }
+  uint32_t Find(uint64_t key) const {
+    uint32_t position = 0;
+    memory_->Find({&key, 1}, {&position, 1});
+    return position;
+  }
 
   static std::vector<uint64_t> Keys(uint64_t first, uint64_t n) {
     std::vector<uint64_t> keys(n);
@@ -85,13 +99,15 @@ class Planned {
   }
 
   std::optional<WindowPlanner> planner;
-  Window window;
+  WindowPart window;  // the last part
+  std::vector<KeyPart> parts;
   uint32_t done = 0;
   std::vector<uint32_t> waits;  // for stamps not trained before
   bool cancelled = false;
   uint64_t added = 0;
 
  private:
+  size_t moves_ = 0;
   TestDir dir_;
   RowRoom room_;
   std::unique_ptr<MemoryTier> memory_;
@@ -101,6 +117,7 @@ class Planned {
 WindowLimits Limits(int64_t batches) {
   WindowLimits limits;
   limits.batches = batches;
+  limits.parts = 1;
   limits.budget = 100 << 20;
   return limits;
 }
@@ -292,6 +309,74 @@ TEST(WindowPlanner, ATestBatchLargerThanTheGuestsStillRuns) {
   EXPECT_THAT(p.Next(), ElementsAre(2));
 }
 
+TEST(WindowPlanner, LaterPartsWaitForTrainingToGetAsFar) {
+  WindowLimits limits = Limits(16);
+  limits.parts = 4;
+  Planned p(limits, 1000, 0);
+  for (uint64_t i = 0; i < 64; ++i) p.Train(10 * i, 10);
+  EXPECT_EQ(p.Next().size(), 16U);
+  EXPECT_EQ(p.parts.size(), 4U);
+  EXPECT_EQ(p.moves(), 160U);
+  EXPECT_THAT(p.waits, IsEmpty());  // nothing is in training
+  EXPECT_EQ(p.Next().size(), 16U);
+  // An eighth of it before a quarter, half and three quarters of the first window.
+  EXPECT_THAT(p.waits, ElementsAre(2, 6, 10));
+  EXPECT_EQ(p.Next().size(), 16U);
+  EXPECT_THAT(p.waits, ElementsAre(2, 6, 10, 14, 18, 22, 26));
+}
+
+TEST(WindowPlanner, RowsOfTheWindowInTrainingLeaveForLaterParts) {
+  for (const uint32_t parts : {1U, 4U}) {
+    WindowLimits limits = Limits(4);
+    limits.parts = parts;
+    limits.look_ahead = false;
+    // Of two windows 40 rows would be in memory at once.
+    Planned p(limits, 30, 0);
+    for (uint64_t i = 0; i < 40; ++i) p.Train(5 * i, 5);
+    uint64_t batches = 0;
+    while (batches < 40) batches += p.Next().size();
+    EXPECT_EQ(p.planner->stats().cut > 0, parts == 1);
+    EXPECT_EQ(p.planner->stats().squeezed, 0);
+    EXPECT_EQ(p.table().stats().evicted, 170);
+  }
+}
+
+TEST(WindowPlanner, WhatMayNotFitComesInOnePart) {
+  WindowLimits limits = Limits(4);
+  limits.parts = 4;
+  Planned p(limits, 40, 0);
+  for (uint64_t i = 0; i < 8; ++i) p.Train(5 * i, 5);
+  EXPECT_THAT(p.Next(), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(p.parts.size(), 4U);
+  EXPECT_THAT(p.Next(), ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(p.parts.size(), 4U);
+  // 24 new rows, beside 20 that the batches after them will use again.
+  for (uint64_t i = 0; i < 4; ++i) p.Train(100 + 6 * i, 6);
+  for (uint64_t i = 4; i < 8; ++i) p.Train(5 * i, 5);
+  EXPECT_THAT(p.Next(), ElementsAre(8, 9));  // 15 rows are free, the first window's last batch left
+  EXPECT_EQ(p.parts.size(), 1U);
+}
+
+TEST(WindowPlanner, TestBatchesComeInPartsToo) {
+  WindowLimits limits = Limits(4);
+  limits.parts = 2;
+  Planned p(limits, 200, 20);
+  p.Train(0, 5);
+  p.Eval(0, 12);
+  p.Eval(100, 8);
+  p.EvalEnd();
+  EXPECT_THAT(p.Next(), ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(p.parts.size(), 2U);
+  EXPECT_EQ(p.table().stats().eval_reads, 15);
+  // All guests are taken, so more have to wait for the batches before them.
+  p.Train(0, 5);
+  p.Eval(100, 20);
+  EXPECT_THAT(p.Next(), ElementsAre(4));
+  EXPECT_THAT(p.waits, ElementsAre(1));  // for the second part
+  EXPECT_THAT(p.Next(), ElementsAre(5));
+  EXPECT_THAT(p.waits, ElementsAre(1, 3));
+}
+
 // The budget that the error of a batch of so many rows asks for.
 int64_t BudgetInError(Planned* p) {
   try {
@@ -327,10 +412,11 @@ TEST(WindowPlanner, RandomBatchesComeOutInOrderWithPositionsOfTheirOwn) {
   ASSERT_TRUE(rc::check([] {
     WindowLimits limits = Limits(*rc::gen::inRange(1, 6));
     limits.prefetch = *rc::gen::inRange(1, 4);
+    limits.parts = *rc::gen::inRange<uint32_t>(1, 5);
     limits.moves = *rc::gen::element(8, 1 << 20);
     limits.look_ahead = *rc::gen::arbitrary<bool>();
     const auto most = *rc::gen::inRange<uint64_t>(1, 30);
-    const auto spare = *rc::gen::element<int64_t>(0, 5, 100);
+    const auto spare = *rc::gen::element<int64_t>(0, 5, 30, 100);
     const auto guests = *rc::gen::inRange<int64_t>(0, 10);
     Planned p(limits, static_cast<int64_t>(most) + spare + guests, guests);
     const auto batches = *rc::gen::inRange<uint64_t>(1, 40);
@@ -360,7 +446,8 @@ TEST(WindowPlanner, RandomBatchesComeOutInOrderWithPositionsOfTheirOwn) {
         RC_ASSERT(!distinct.contains(0));
         if (item.kind == WorkItem::Kind::kTrain) all.merge(distinct);
       }
-      RC_ASSERT(numbers.size() == 1u || std::ssize(all) <= p.table().most_rows() / 2);
+      const int64_t share = limits.parts > 1 ? 67 : 50;
+      RC_ASSERT(numbers.size() == 1u || 100 * std::ssize(all) <= share * p.table().most_rows());
       // No more windows are under way than may be.
       ends.push_back(static_cast<uint32_t>(next));
       if (std::ssize(ends) > limits.prefetch + 2) {
