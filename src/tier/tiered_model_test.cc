@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/random.h"
+#include "tier/disk_page.h"
 #include "tier/tiered_table.h"
 #include "tier/tiered_testing.h"
 
@@ -152,6 +153,7 @@ class Stages {
     Window window;
     size_t candidates = std::min(known_.size(), static_cast<size_t>(case_.window));
     for (size_t i = 0; i < candidates; ++i) Touch(&known_[i]);
+    if (PlanInParts(candidates, &window)) candidates = 0;
     for (size_t i = 0; i < candidates; ++i) {
       Item& item = known_.front();
       if (i == 0) {
@@ -172,6 +174,43 @@ class Stages {
     CheckWindow(before, window);
     // While the first batch waits there is nothing to carry: an empty window would keep it waiting.
     if (!window.items.empty() || !window.moves.empty()) planned_.push_back(std::move(window));
+  }
+
+  // Where there is room for all now: the window comes in parts, its batches together or one by one.
+  bool PlanInParts(size_t candidates, Window* window) {
+    const auto parts = static_cast<uint32_t>(random_.Next() % 4);
+    const bool together = random_.Next() % 2 == 0;
+    int64_t missing = 0;
+    std::vector<TieredTable::BatchRows> batches;
+    for (size_t i = 0; i < candidates; ++i) {
+      if (!known_[i].training) return false;
+      missing += known_[i].plan.missing;
+      batches.push_back({known_[i].stamp, &known_[i].plan});
+    }
+    if (parts == 0 || missing > table().RoomAfter(done_, true)) return false;
+    for (KeyPart part{0, parts}; part.index < parts; ++part.index) {
+      RowMoves moves;
+      if (together) {
+        table().ListArrivals(batches, part);
+        RC_ASSERT(table().ReserveArrivals(batches.size(), done_));
+        table().PlaceArrivals(batches, part, &moves);
+      } else {
+        for (const auto& [stamp, plan] : batches) {
+          table().TouchMissing(stamp, true, plan, part);
+          RC_ASSERT(table().Reserve(*plan, done_, part));
+          table().Place(stamp, plan, &moves, part);
+        }
+      }
+      table().EndPart(&moves, part);
+      for (const RowMove& move : moves) RC_ASSERT(!move.fetch || part.Has(MixOfKey(move.key)));
+      window->moves.insert(window->moves.end(), moves.begin(), moves.end());
+    }
+    for (size_t i = 0; i < candidates; ++i) {
+      RC_ASSERT(known_.front().plan.missing == 0);
+      window->items.push_back(std::move(known_.front()));
+      known_.pop_front();
+    }
+    return true;
   }
 
   // Rows came and left as the moves say, all others are where they were.

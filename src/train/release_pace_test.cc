@@ -68,6 +68,22 @@ TEST(ReleasePace, APullThatTurnsOutToBeLongIsNoticed) {
   EXPECT_EQ(ReleaseAll(&pace, 5, 100.39), 0);
 }
 
+TEST(ReleasePace, PausesOfAPullAreNotCounted) {
+  ReleasePace pace = Pulling(4);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);
+  pace.Pulled(kMoves / 2);
+  pace.Pause(102);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 102), 4);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 102.5), 0);  // no more rows came
+  pace.GoOn(110);
+  pace.Pulled(kMoves / 2);
+  pace.EndPull(10, 112);
+  pace.BeginPull(kMoves, 0, 112);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 112), 5);  // those of the window before
+  pace.Pulled(kMoves / 2);
+  EXPECT_EQ(ReleaseAll(&pace, 10, 114), 5);  // 4 s are expected, not 12
+}
+
 TEST(ReleasePace, BetweenPullsBatchesGoAtTheExpectedPace) {
   ReleasePace pace = Pulled(4);
   EXPECT_EQ(ReleaseAll(&pace, 10, 100), 1);

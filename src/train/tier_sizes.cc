@@ -12,7 +12,7 @@ namespace terrace {
 namespace {
 
 // Larger windows read more rows with one IO, but their batches take memory from rows.
-constexpr int64_t kQueueSixteenths = 3;
+constexpr int64_t kQueueShare = 7, kQueueShareOf = 32;
 constexpr int64_t kMostWindow = 64;
 // Where a quarter of the rows of a batch move, such a window reaches the limit of moves; larger
 // ones would take memory from rows for batches that do not come.
@@ -42,7 +42,7 @@ TierSizes DivideBudget(const TierNeeds& needs) {
   sizes.window =
       needs.window > 0
           ? needs.window
-          : std::clamp<int64_t>(std::min(needs.WindowIn(needs.budget * kQueueSixteenths / 16),
+          : std::clamp<int64_t>(std::min(needs.WindowIn(needs.budget * kQueueShare / kQueueShareOf),
                                          kMovesPerRow * kWindowParts * sizes.moves /
                                              std::max<int64_t>(batch_rows, 1)),
                                 1, kMostWindow);
