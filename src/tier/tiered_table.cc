@@ -202,6 +202,10 @@ int64_t TieredTable::RoomAfter(uint32_t stamp, bool alone) const {
   for (const uint32_t *pin = pins() + guest_rows_ + 1, *end = pins() + handed_ + 1; pin < end;
        ++pin)
     rows += *pin <= most ? 1 : 0;
+  // Those that evaluation took have no pins.
+  for (const Guests& guests : guests_)
+    if (guests.stamp > stamp)
+      rows -= std::ranges::count_if(guests.positions, [&](uint32_t p) { return p > guest_rows_; });
   return rows;
 }
 
