@@ -109,7 +109,7 @@ def memory_of(shape, rows, share):
         return [f"tiers.memory.budget={budget}"], "budget"
     # A fifth for the disk tier would hold little more than the fences of so many pages.
     return ["--memory-rows", rows // share, "tiers.memory.budget=1000000000",
-            f"tiers.disk.memory={max(budget * 2 // 5, 16 << 20)}", "train.window=32"], "rows"
+            f"tiers.disk.memory={max(budget * 2 // 5, 16 << 20)}", "train.window=44"], "rows"
 
 
 def check_digest(line, same_as):

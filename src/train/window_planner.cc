@@ -205,11 +205,23 @@ bool WindowPlanner::WaitForPart() {
   return progress_.wait(window.last_stamp - static_cast<uint32_t>(left));
 }
 
+// Batches beyond what a window may move, even if every other row were another batch's, too, would
+// only make lists longer.
+void WindowPlanner::LimitWindow() {
+  int64_t missing = 0;
+  for (size_t i = 0; i < window_batches_; ++i) {
+    for (const TablePlan& plan : known_[i].item->plans)
+      missing += known_[i].item->has_batch() ? plan.missing : 0;
+    if (i > 0 && missing > 2 * limits_.moves * limits_.parts) window_batches_ = i;
+  }
+}
+
 bool WindowPlanner::BeginWindow() {
   if (!WaitForTurn()) return false;
   // All batches of the window are touched before any row leaves: no row leaves and comes back.
   window_batches_ = Candidates();
   for (size_t i = 0; i < window_batches_; ++i) Touch(&known_[i]);
+  LimitWindow();
   part_ = {0, static_cast<uint32_t>(std::min<size_t>(limits_.parts, window_batches_))};
   if (part_.parts > 1 && !AllPartsFit(window_batches_)) part_.parts = 1;
   // A test key is looked up between the batches before and after it.

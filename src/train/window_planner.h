@@ -105,6 +105,7 @@ class WindowPlanner {
   bool AllPartsFit(size_t batches) const;
   bool WaitForTurn();
   bool WaitForPart();
+  void LimitWindow();
   bool BeginWindow();
   void EndWindow(WindowPart* out);
   bool PlaceFirstPart(WindowPart* out);
