@@ -235,9 +235,8 @@ void TieredTable::Place(uint32_t stamp, TablePlan* plan, RowMoves* moves, KeyPar
   // their places, from the middle of the part on: so a chunk of moves writes to few partitions,
   // which are seldom those that it reads.
   SortKeys(keys_, &order_, &sorting_);
-  const auto middle =
-      std::partition_point(order_.begin(), order_.end(),
-                           [turn = part.Turn()](const KeyItem& item) { return item.mix < turn; });
+  const auto middle = std::partition_point(
+      order_.begin(), order_.end(), [&](const KeyItem& item) { return item.mix < part.Turn(); });
   std::rotate(order_.begin(), middle, order_.end());
   new_positions_.resize(missing);
   for (size_t i = missing; i-- > 0;) {
@@ -289,7 +288,7 @@ void TieredTable::PlaceArrivals(std::span<const BatchRows> batches, KeyPart part
   const size_t n = arrivals_.size();
   const auto turn = static_cast<size_t>(
       std::partition_point(arrivals_.begin(), arrivals_.end(),
-                           [turn = part.Turn()](const KeyItem& item) { return item.mix < turn; }) -
+                           [&](const KeyItem& item) { return item.mix < part.Turn(); }) -
       arrivals_.begin());
   moves->resize(n);
   keys_.resize(n);
