@@ -203,6 +203,7 @@ class TieredTable {
   uint32_t* pins() const { return reinterpret_cast<uint32_t*>(pin_arena_.data()); }
   void SetPins(std::span<const uint32_t> positions, uint32_t stamp, bool training);
   void ListRows(const TablePlan& plan, KeyPart part);
+  void FindMissing(const TablePlan& plan, KeyPart part);
   void CountHits(uint32_t stamp);
   void FindArrivals(uint32_t stamp, TablePlan* plan, KeyPart part);
   int64_t Grow(int64_t rows);

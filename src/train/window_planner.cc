@@ -205,8 +205,8 @@ bool WindowPlanner::WaitForPart() {
   return progress_.wait(window.last_stamp - static_cast<uint32_t>(left));
 }
 
-// Batches beyond what a window may move, even if every other row were another batch's, too, would
-// only make lists longer.
+// What several batches miss moves once. Even if all rows were missed twice, batches beyond this
+// would move too many, and only make lists longer.
 void WindowPlanner::LimitWindow() {
   int64_t missing = 0;
   for (size_t i = 0; i < window_batches_; ++i) {
